@@ -374,7 +374,7 @@ func TestCleanupConfig(t *testing.T) {
 	var notes bytes.Buffer
 	dir := t.TempDir()
 	cfg, found, err := cleanupConfig(&notes, filepath.Join(dir, "none.yaml"), false)
-	if err != nil || found || cfg == nil || !strings.Contains(notes.String(), "none.yaml is not there") {
+	if err != nil || found || cfg == nil || !strings.Contains(notes.String(), "none.yaml does not exist") {
 		t.Errorf("%t, %v, %s", found, err, notes.String())
 	}
 	if _, _, err := cleanupConfig(&notes, filepath.Join(dir, "none.yaml"), true); err == nil {
@@ -388,7 +388,7 @@ func TestCleanupConfig(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	cfg.OVN.VSwitch = "unix:" + filepath.Join(dir, "db.sock")
-	if err := cfg.LocalDatabase(); err == nil || !strings.Contains(err.Error(), "db.sock is not there") {
+	if err := cfg.LocalDatabase(); err == nil || !strings.Contains(err.Error(), "db.sock does not exist") {
 		t.Errorf("error %v", err)
 	}
 }

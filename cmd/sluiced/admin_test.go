@@ -75,7 +75,7 @@ func TestListsWithoutARole(t *testing.T) {
 func TestListsBeforeTheNode(t *testing.T) {
 	for what, events := range map[string][]ovn.Event{"before OVN is read": nil, "while the gateway starts": {read}} {
 		_, err := admin.Call(t.Context(), answers(t, config.RoleGateway, events...), nodeapi.ListVRFs, admin.Nothing{})
-		if !errors.Is(err, admin.ErrUnavailable) || !strings.Contains(err.Error(), "goes on forwarding") {
+		if !errors.Is(err, admin.ErrUnavailable) || !strings.Contains(err.Error(), "keep forwarding") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

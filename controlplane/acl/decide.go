@@ -38,7 +38,7 @@ type Verdict struct {
 func (b *Book) Decide(rules []Rule, p Packet, sets func(name string) ([]string, bool), drop bool) Verdict {
 	last := Verdict{Yes, "no ACL speaks of it"}
 	if drop {
-		last = Verdict{No, "no ACL lets it out, and default_acl_drop is set"}
+		last = Verdict{No, "no ACL allows it, and default_acl_drop is set"}
 	}
 	q := &question{Packet: p, in: b.reader(sets)}
 	first := b.round(rules, false, q, last)
@@ -93,7 +93,7 @@ func (b *Book) level(rules []Rule, q *question, otherwise, next Verdict) Verdict
 			v = next
 		}
 		if t == Unknown {
-			v.Detail += ", if that matches: which is not known"
+			v.Detail += ", if it matches, which is not known"
 		}
 		answers = append(answers, v)
 	}

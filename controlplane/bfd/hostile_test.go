@@ -83,7 +83,7 @@ func TestProblems(t *testing.T) {
 		t.Helper()
 		eventually(t, want, func() bool { return s.report().Sessions[0].Problem == want })
 	}
-	problem("the neighbour's packets arrive with TTL 254, and at least 255 is wanted")
+	problem("the neighbour's packets arrive with TTL 254, and at least 255 is required")
 	if s.all(PathUp) || far.all("up") {
 		t.Error("there is a session all the same")
 	}

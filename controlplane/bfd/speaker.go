@@ -172,7 +172,7 @@ func (s *Speaker) take(now time.Time, b []byte, from origin) {
 		drop = DropSource
 	case from.ttl < e.minTTL():
 		drop = DropTTL
-		e.refuse(fmt.Sprintf("the neighbour's packets arrive with TTL %d, and at least %d is wanted", from.ttl, e.minTTL()))
+		e.refuse(fmt.Sprintf("the neighbour's packets arrive with TTL %d, and at least %d is required", from.ttl, e.minTTL()))
 	default:
 		drop = e.receive(now, p)
 	}

@@ -91,7 +91,7 @@ func (n *neighborSync) holds() string {
 	case n.on.down() != "":
 		return n.on.down()
 	case n.config.BFD == BFDStrict && n.path != bfd.PathUp && n.path != bfd.PathOff:
-		return "bfd.strict holds the session down, as BFD is not up"
+		return "bfd.strict holds the session down until BFD is up"
 	}
 	return ""
 }
@@ -121,7 +121,7 @@ func (s *GoBGP) endLost(ctx context.Context, srv resetter) (done bool) {
 	s.in.mu.Unlock()
 	done = true
 	for a, link := range links {
-		if s.endSession(ctx, srv, a, "its link "+link+" is down, or another one now", "the link is down") != nil {
+		if s.endSession(ctx, srv, a, "its link "+link+" is down, or was replaced", "the link is down") != nil {
 			done = false
 			s.keepLost(a, func(n *neighborSync) { n.lostLink = link })
 		}

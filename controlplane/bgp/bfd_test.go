@@ -148,7 +148,7 @@ func TestBFDStrict(t *testing.T) {
 	b := startSpeakerIn(t, c.peer, other)
 	eventually(t, "the session is held", func() bool {
 		n := a.neighbor()
-		return n.State == "idle" && n.LastError == "bfd.strict holds the session down, as BFD is not up"
+		return n.State == "idle" && n.LastError == "bfd.strict holds the session down until BFD is up"
 	})
 	b.kill()
 	other.Neighbors[0].BFD = BFDFollow

@@ -67,7 +67,7 @@ func (e *sessionEnds) replace(old netip.Addr, n Neighbor, asn uint32) {
 func (n Neighbor) silent(asn uint32) []string {
 	out := []string{"the neighbour is down"}
 	if n.Password != "" {
-		out = append(out, "its password is another one")
+		out = append(out, "it has another password")
 	} else {
 		out = append(out, "it wants a password")
 	}

@@ -106,7 +106,7 @@ func (r *rib) longest(vni intent.VNI, a netip.Addr) imported {
 func (v view) policyStep() status.Step {
 	s := status.Step{Layer: status.LayerBGP, Object: fmt.Sprintf("route targets of VRF %s", v.q.VRF), Found: v.known}
 	if !v.known {
-		s.Detail = "BGP was not given the VRF, or refused it"
+		s.Detail = "BGP does not have the VRF, or refused it"
 		s.Hint = "the VRF has to be programmed on this node first; see 'sluicectl vrf list' and its errors in 'sluicectl status'"
 		return s
 	}
@@ -168,13 +168,13 @@ func (v view) sourceStep(st Status) status.Step {
 		s.Detail = fmt.Sprintf("%s is announced to %d neighbours: RD %s, label %d, next hop %s, route targets %s", own.prefix, established(st.Neighbors),
 			wireRD(own.route.routerID, own.route.index), own.route.label, own.route.nextHop, own.route.targets)
 	case own.prefix.IsValid():
-		s.Detail = fmt.Sprintf("%s is to be announced and waits for the route targets of its VRF", own.prefix)
+		s.Detail = fmt.Sprintf("the announcement of %s waits for the route targets of its VRF", own.prefix)
 		s.Hint = "see the step before on route targets"
 	case v.src.prefix.IsValid():
 		s.Found = true
-		s.Detail = fmt.Sprintf("not this node's to announce: %s leads to %s", v.src.prefix, v.src.hops)
+		s.Detail = fmt.Sprintf("another node announces it: %s leads to %s", v.src.prefix, v.src.hops)
 	default:
-		s.Detail = "no announcement covers the source, so answers do not come back to this node"
+		s.Detail = "no announcement covers the source, so answers do not reach this node"
 		s.Hint = "it is announced once its subnet or host is exposed and the VRF, the gateway, the steering and the route are programmed"
 	}
 	return s
@@ -198,7 +198,7 @@ func (v view) destinationStep() status.Step {
 		s.Found = true
 		s.Detail = fmt.Sprintf("%s leads to %s, learned from %s", in.prefix, in.hops, words(in.from))
 		if in.stale {
-			s.Detail += "; withdrawn with all other routes of its node, and kept for a while"
+			s.Detail += "; stale: withdrawn with all other routes of its node"
 		}
 		s.Detail += v.unused()
 		if better := v.related(in.prefix.Bits()); len(better) > 0 {

@@ -53,13 +53,13 @@ func TestExplain(t *testing.T) {
 		step     int
 		want     want
 	}{
-		{"no such VRF", "10.1.0.5", "10.2.0.5", intent.VRFPolicy{VNI: 7, Index: 1}, none, nil, 0, want{false, "not given", "sluicectl vrf list"}},
+		{"no such VRF", "10.1.0.5", "10.2.0.5", intent.VRFPolicy{VNI: 7, Index: 1}, none, nil, 0, want{false, "does not have the VRF", "sluicectl vrf list"}},
 		{"the VRF's targets", "10.1.0.5", "10.2.0.5", p1001, none, nil, 0, want{true, "imports 64512:5 and the number 1001 of any AS; exports 64512:1001", ""}},
 		{"announced", "10.1.0.5", "10.2.0.5", p1001, func(s *GoBGP) { s.testSend(key(1001, "10.0.0.0/8"), key(1001, "10.1.0.0/16"), key(1001, "::/0")) }, nil, source,
 			want{true, "10.1.0.0/16 is announced to 0 neighbours: RD 192.0.2.9:7, label 1001, next hop 192.0.2.9, route targets 64512:1001", ""}},
 		{"announced, IPv6", "2001:db8:1::5", "2001:db8:2::5", p1001, func(s *GoBGP) { s.testSend(key(1001, "2001:db8:1::/64"), key(1001, "10.0.0.0/8")) }, nil, source,
 			want{true, "2001:db8:1::/64 is announced", ""}},
-		{"announced in another VRF", "10.1.0.5", "10.2.0.5", p1001, func(s *GoBGP) { s.testSend(key(7, "10.1.0.0/16")) }, nil, source, want{false, "answers do not come back", "exposed"}},
+		{"announced in another VRF", "10.1.0.5", "10.2.0.5", p1001, func(s *GoBGP) { s.testSend(key(7, "10.1.0.0/16")) }, nil, source, want{false, "answers do not reach this node", "exposed"}},
 		{"without a route target", "10.1.0.5", "10.2.0.5", intent.VRFPolicy{VNI: 1001, Index: 7}, func(s *GoBGP) { s.testSend(key(1001, "10.1.0.0/16")) }, nil, source,
 			want{false, "without a route target", "evpn.vrfs.1001.export"}},
 		{"waiting", "10.1.0.5", "10.2.0.5", intent.VRFPolicy{VNI: 7, Index: 1}, func(s *GoBGP) { s.testSend(key(1001, "10.1.0.0/16")) }, nil, source, want{false, "waits for the route targets", "route targets"}},
@@ -128,7 +128,7 @@ func TestExplainStale(t *testing.T) {
 		s.in.rib.settle(epoch)
 	}
 	steps, _ := s.Explain(t.Context(), status.Query{VRF: 1001, Src: netip.MustParseAddr("10.1.0.5"), Dst: netip.MustParseAddr("10.2.0.5")})
-	if last := steps[3]; !last.Found || !strings.Contains(last.Detail, "learned from 198.51.100.1; withdrawn with all other routes of its node") {
+	if last := steps[3]; !last.Found || !strings.Contains(last.Detail, "learned from 198.51.100.1; stale: withdrawn with all other routes of its node") {
 		t.Errorf("got %+v", last)
 	}
 	routes, _ := s.Routes(t.Context())

@@ -87,7 +87,7 @@ func (n *neighborSync) show(ns *NeighborStatus, lingers bool) {
 	}
 	switch {
 	case ns.Ignored > 0:
-		ns.LastError = "UPDATEs of this session could not be read and were ignored: the neighbour's routes may be others than are shown"
+		ns.LastError = "UPDATEs of this session could not be read and were ignored: the neighbour's routes may differ from what is shown"
 	case ns.Missing != 0:
 		ns.LastError = "the neighbour has not switched on for this session: address family " + ns.Missing.spelled()
 	}

@@ -35,7 +35,7 @@ func (s *GoBGP) GracefulShutdown(ctx context.Context, on bool) error {
 	}
 	unicast := s.sendUnicastLocked(ctx)
 	if failed := s.sendLocked(ctx, keys); len(failed)+len(unicast) > 0 {
-		return fmt.Errorf("%d of %d routes could not be announced anew", len(failed)+len(unicast), len(keys)+len(s.unicastOut.wanted))
+		return fmt.Errorf("%d of %d routes could not be announced again", len(failed)+len(unicast), len(keys)+len(s.unicastOut.wanted))
 	}
 	return nil
 }

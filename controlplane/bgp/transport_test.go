@@ -94,7 +94,7 @@ func TestPasswords(t *testing.T) {
 			}
 			right.kill()
 			for password, want := range map[string]string{
-				"other": "cannot connect: no answer, as when the neighbour is down or its password is another one",
+				"other": "cannot connect: no answer, as when the neighbour is down or it has another password",
 				"":      "cannot connect: no answer, as when the neighbour is down or it wants a password",
 			} {
 				s := c.speaker(f.peer, 64512, func(_ *Config, n *Neighbor) { n.Password = password })

@@ -175,7 +175,7 @@ func (t *translation) advertisedRoute(name string, p netip.Prefix) []Subnet {
 		t.leave(kindInterface, name, "a default route", p)
 		return nil
 	case slices.ContainsFunc(t.adv.inner, overlaps) || slices.ContainsFunc(t.adv.outer, overlaps):
-		t.leave(kindInterface, name, "a network of the router itself is in it, or it in one", p)
+		t.leave(kindInterface, name, "it overlaps a network of the router itself", p)
 		return nil
 	}
 	s := Subnet{Object: name, Prefix: p, Announce: true, Advertised: true}
@@ -232,7 +232,7 @@ func (t *translation) advertisedAt() {
 			if r.single() {
 				t.advertisedAddress(kindGateway, name, at, r)
 			} else {
-				t.leave(kindGateway, name, "it is the way to the provider network", r.prefix)
+				t.leave(kindGateway, name, "it is the path to the provider network", r.prefix)
 			}
 		}
 	}

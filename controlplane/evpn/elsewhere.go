@@ -109,7 +109,7 @@ func OverlapsElsewhere(vni intent.VNI, exposed []Exposed, gateways []ovn.Gateway
 			if g.Router == e.Router || g.Chassis == "" || g.Chassis == chassis || !overlaps(g, e.Prefix) {
 				continue
 			}
-			text := fmt.Sprintf("%s overlaps a network of %s on chassis %s, whose router has VNI %d, too: in the fabric the two are one", e.Prefix, g.Port, g.Chassis, vni)
+			text := fmt.Sprintf("%s overlaps a network of %s on chassis %s, whose router has VNI %d, too: the fabric cannot tell the two apart", e.Prefix, g.Port, g.Chassis, vni)
 			if old, had := texts[e.Object]; !had || text < old {
 				texts[e.Object] = text
 			}

@@ -102,7 +102,7 @@ func (e *explanation) nobody() Where {
 		slices.Sort(others)
 		s.Detail = fmt.Sprintf("no gateway port on this node with such a network names VNI %d; these have one and name another: %s",
 			e.q.VRF, strings.Join(others, ", "))
-		s.Hint = "ask for the VNI of one of them, or ask the node where the gateway port of the one that is meant is bound"
+		s.Hint = "ask for the VNI of one of them, or ask on the node where the right gateway port is bound"
 	}
 	e.add(s)
 	return where
@@ -303,7 +303,7 @@ func (e *explanation) intent(a netip.Addr, tables wanted.Set, source bool) {
 	}
 	key, _, ok = longest(wanted.Rows(tables, intent.Announcements), e.q.VRF, a)
 	s = status.Step{Layer: status.LayerIntent, Object: fmt.Sprintf("announcement %d %s", e.q.VRF, a), Found: ok,
-		Hint: hint(ok, "nothing tells the fabric of this address: see the announce mode and whether the port is bound")}
+		Hint: hint(ok, "the address is not announced: check the announce mode, and whether the port is bound")}
 	if ok {
 		s.Object = "announcement " + key.String()
 	}

@@ -31,11 +31,11 @@ func (t *translation) learner(p ovn.GatewayPort, g GatewayResult) intent.Learner
 	}
 	name := p.Binding.LogicalPort
 	if !intent.CanLearn(g.OVNTable) {
-		t.fail(kindGateway, name, reason.OVNTable, fmt.Errorf("ovn-controller reads routing table %d for the router, which is the kernel's own or one that a VRF of Sluice may have: nothing is put there", g.OVNTable))
+		t.fail(kindGateway, name, reason.OVNTable, fmt.Errorf("ovn-controller reads routing table %d for the router, which is the kernel's own or one that a VRF of Sluice may have: Sluice writes no route there", g.OVNTable))
 		return intent.Learner{}
 	}
 	if others := t.learnsElsewhere(p); len(others) > 0 {
-		t.fail(kindGateway, name, reason.LearnPorts, fmt.Errorf("ovn-controller would take routes in by %s, too, where their next hop is not: options:%s of the router's ports has to leave this one alone", strings.Join(others, ", "), optionLearnPort))
+		t.fail(kindGateway, name, reason.LearnPorts, fmt.Errorf("ovn-controller would learn routes by %s, too, where their next hop is not: options:%s of the router's ports has to leave only this port", strings.Join(others, ", "), optionLearnPort))
 		return intent.Learner{}
 	}
 	if !t.learnsBy(p.Binding) {

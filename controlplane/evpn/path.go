@@ -122,7 +122,7 @@ func (b *vrfBuild) choose(cfg Config, facts PathFacts, joined []member) {
 		case cfg.Path == PathKernel:
 			if m.Path == PathEBPF {
 				b.fail(m, kindGateway, m.Gateway.LogicalPort, reason.PathConflict,
-					fmt.Errorf("VNI %d is on the kernel path, as path of the configuration has it for the whole node; external_ids:%s asks for ebpf", b.vni, keyPath))
+					fmt.Errorf("VNI %d is on the kernel path, which path of the configuration sets for the whole node; external_ids:%s asks for ebpf", b.vni, keyPath))
 			}
 		case first == "":
 			first, b.annotated = m.Gateway.LogicalPort, m.Path

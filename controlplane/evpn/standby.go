@@ -38,7 +38,7 @@ func (t *translation) standby(p ovn.GatewayPort) (GatewayResult, bool) {
 			where = "it is bound to chassis " + g.Place.Chassis
 		}
 	}
-	t.note(kindGateway, p.Binding.LogicalPort, reason.Standby, where+" and may come here; all but its routes is programmed")
+	t.note(kindGateway, p.Binding.LogicalPort, reason.Standby, where+" and may move here; everything but its routes is programmed")
 	return g, true
 }
 

@@ -93,11 +93,11 @@ func (t *translation) stranded(name string, a annotation) {
 func (t *translation) subnets(i ovn.RouterInterface, mode Mode, wanted func(netip.Prefix) bool) []Subnet {
 	name := i.Switch.LogicalPort
 	if t.nat.pending {
-		t.note(kindInterface, name, reason.NATPending, "held back until the Northbound database has answered")
+		t.note(kindInterface, name, reason.NATPending, "withheld until the Northbound database has answered")
 		return nil
 	}
 	if !t.nat.known && t.cfg.HoldNATUnknown {
-		t.note(kindInterface, name, reason.NATUnknown, "held back by evpn.natUnknown: hold")
+		t.note(kindInterface, name, reason.NATUnknown, "withheld by evpn.natUnknown: hold")
 		return nil
 	}
 	addresses, errs := ovn.ParseMACColumn(i.RouterPort.MAC)

@@ -15,16 +15,16 @@ func (t *Translator) Explain(a netip.Addr) status.Step {
 		s.Detail = fmt.Sprintf("%s, by port %s, on %s as %s", o.kind, o.port, o.provider.Network, o.key())
 		return s
 	}
-	s.Hint = "Ask on the node where the VM, or for a centralised floating IP the gateway port, is bound; 'sluicectl status' shows what is held back here."
+	s.Hint = "Ask on the node where the VM, or for a centralised floating IP the gateway port, is bound; 'sluicectl status' shows what is withheld here."
 	switch why, refused := t.refused[a]; {
 	case refused:
 		s.Detail = why
 	case !t.cfg.Used():
 		s.Detail, s.Hint = "this node exposes nothing without EVPN", "See exposure in the configuration."
 	case !t.cfg.address(a):
-		s.Detail, s.Hint = "exposure.prefixes leaves it out", "Add its prefix there."
+		s.Detail, s.Hint = "exposure.prefixes excludes it", "Add its prefix there."
 	default:
-		s.Detail = "nothing that is bound to this node has it, of what the configuration exposes" + t.kinds()
+		s.Detail = "nothing that is bound to this node has it, of the kinds that the configuration exposes" + t.kinds()
 	}
 	return s
 }

@@ -179,7 +179,7 @@ func (b *build) hopless(o object) {
 	}
 	b.without[name] = struct{}{}
 	b.say(status.OK, kindNetwork, name, reason.NoNextHop,
-		"no next hop of the network is served (fabric.nextHops): what its addresses answer leaves by the network's own gateway")
+		"no next hop of the network is served (fabric.nextHops): answers of its addresses leave by the network's own gateway")
 }
 
 // reaches tells whether a port with these networks asks for an address. Those of

@@ -72,7 +72,7 @@ func parseBackends(list string, vip netip.AddrPort) ([]netip.AddrPort, error) {
 		case b.Addr().Is4() != vip.Addr().Is4():
 			return nil, fmt.Errorf("backend %q is of another family than the VIP", word)
 		case (b.Port() == 0) != (vip.Port() == 0):
-			return nil, fmt.Errorf("backend %q: it has a port exactly if the VIP has one", word)
+			return nil, fmt.Errorf("backend %q: give a port if the VIP has one, and only then", word)
 		case !seen[b]:
 			seen[b] = true
 			out = append(out, b)

@@ -53,7 +53,7 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 	}
 	for _, b := range v.Backends {
 		if martian(b.Address.Addr()) {
-			return Choice{PathOVN, reason.MartianVIP, fmt.Sprintf("nobody forwards to backend %s", b.Address.Addr())}
+			return Choice{PathOVN, reason.MartianVIP, fmt.Sprintf("backend %s has an address to which nothing forwards", b.Address.Addr())}
 		}
 		if why := outside(b.Address.Addr()); why != "" {
 			return Choice{PathOVN, reason.BackendOutside, fmt.Sprintf("backend %s is %s", b.Address.Addr(), why)}

@@ -81,7 +81,7 @@ func TestParse(t *testing.T) {
 				"0.0.0.0:80": "", "224.0.0.1:80": "", "host:80": "", "[10.0.0.1]:81": "", "": "", "^a:80": "", "[fd00::0:9]:80": "", "[fd00::9]:80": "",
 			}},
 			want: `10.0.0.1:80/tcp 10.0.0.7:80; [fd00::9]:80/tcp; : "": no IP address; 0.0.0.0:80: "0.0.0.0:80": not the address of one host; ` +
-				`10.0.0.2:80: backend "10.0.0.7": it has a port exactly if the VIP has one; 10.0.0.3: backend "10.0.0.7:80": it has a port exactly if the VIP has one; ` +
+				`10.0.0.2:80: backend "10.0.0.7": give a port if the VIP has one, and only then; 10.0.0.3: backend "10.0.0.7:80": give a port if the VIP has one, and only then; ` +
 				`10.0.0.4:80: backend "[fd00::1]:80" is of another family than the VIP; 10.0.0.5:80: backend "": no IP address; ` +
 				`10.0.0.6:0: "10.0.0.6:0": the port is no number from 1 to 65535; 10.0.0.6:080: "10.0.0.6:080": the port is no number from 1 to 65535; ` +
 				`10.0.0.6:65536: "10.0.0.6:65536": the port is no number from 1 to 65535; 224.0.0.1:80: "224.0.0.1:80": not the address of one host; ` +

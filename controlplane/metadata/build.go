@@ -98,7 +98,7 @@ func (b *build) read(p *port) {
 	p.Guests = intent.NewGuestSet(p.guests...)
 	n, ok := b.network(p.row)
 	if !ok {
-		p.say(status.Pending, reason.NetworkMissing, "the row of its switch is still to come")
+		p.say(status.Pending, reason.NetworkMissing, "OVN has not sent the row of its switch yet")
 		return
 	}
 	p.network = n
@@ -116,7 +116,7 @@ func claimOf(t intent.Tap) claim { return claim{t.IfIndex, t.VLAN} }
 // decide finds the way of a port's requests.
 func (b *build) decide(p *port, claimed map[claim]string) {
 	if len(p.guests) == 0 {
-		p.say(status.Withheld, reason.NoAddress, "the port has no MAC in its column mac by which its requests could be told")
+		p.say(status.Withheld, reason.NoAddress, "the port has no MAC in its column mac, which would identify its requests")
 		return
 	}
 	if b.cfg.Path == PathNamespace {
@@ -167,7 +167,7 @@ func (b *build) byNamespace(p *port, because vmports.Lack) {
 	}
 	for _, g := range p.guests {
 		if g.Addr.IsValid() && !p.network.answers(g.Addr) {
-			p.say(status.Warning, reason.NoMetadataAddress, fmt.Sprintf("metadata port %s has no address in the subnet of %s: answers find no way back", p.network.port.LogicalPort, g.Addr))
+			p.say(status.Warning, reason.NoMetadataAddress, fmt.Sprintf("metadata port %s has no address in the subnet of %s: answers have no path back", p.network.port.LogicalPort, g.Addr))
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (b *build) settle(datapath ovn.UUID, n *network, taken map[string]bool) {
 		// for the other's.
 		row, _ := b.rows.Datapath(datapath)
 		b.complain(string(row.NBUUID()), status.Error, reason.NetworkConflict,
-			fmt.Sprintf("another switch with ports here is named %s, too; this one goes by its UUID and has no namespace", n.name))
+			fmt.Sprintf("another switch with ports here is named %s, too; this one is named by its UUID and has no namespace", n.name))
 		n.name, n.conflict = string(row.NBUUID()), true
 		b.conflict = true
 	}

@@ -80,10 +80,10 @@ func asking(list []intent.Guest) (out []intent.Guest) {
 func (b *build) leave(p *port, v acl.Verdict) {
 	if v.Allowed == acl.No {
 		p.Via = ViaOVN
-		p.say(status.Withheld, reason.ACLDenied, "OVN would not let it through: "+v.Detail)
+		p.say(status.Withheld, reason.ACLDenied, "OVN would drop the requests: "+v.Detail)
 		return
 	}
-	because := vmports.Lack{State: status.Warning, Reason: reason.ACLUnknown, Detail: "not known whether OVN would let it through: " + v.Detail, Elsewhere: true}
+	because := vmports.Lack{State: status.Warning, Reason: reason.ACLUnknown, Detail: "it is not known whether OVN would pass the requests: " + v.Detail, Elsewhere: true}
 	if b.cfg.Path == PathAuto && p.network.unusable() == "" {
 		b.byNamespace(p, because)
 		return

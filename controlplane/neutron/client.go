@@ -111,7 +111,7 @@ func (c *Client) CreateVIPPort(ctx context.Context, p VIPPort) (MadePort, error)
 	}}
 	var answer struct{ Port Port }
 	if err := c.call(ctx, http.MethodPost, "/ports", body, &answer); err != nil {
-		return MadePort{}, fmt.Errorf("make port %s at Neutron: %w", p.Name, err)
+		return MadePort{}, fmt.Errorf("create port %s at Neutron: %w", p.Name, err)
 	}
 	made := MadePort{ID: answer.Port.ID}
 	for _, f := range answer.Port.FixedIPs {
@@ -120,7 +120,7 @@ func (c *Client) CreateVIPPort(ctx context.Context, p VIPPort) (MadePort, error)
 		}
 	}
 	if made.ID == "" || !made.Address.IsValid() {
-		return made, fmt.Errorf("make port %s at Neutron: the answer has no address of the subnet: %+v", p.Name, answer.Port)
+		return made, fmt.Errorf("create port %s at Neutron: the answer has no address of the subnet: %+v", p.Name, answer.Port)
 	}
 	return made, nil
 }

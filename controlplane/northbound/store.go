@@ -19,7 +19,7 @@ var (
 	ErrUnavailable = errors.New("the Northbound database is not available")
 	// ErrBusy: the rows changed under a transaction each time that it was tried. Nothing was
 	// written.
-	ErrBusy = errors.New("others change the same rows all the time")
+	ErrBusy = errors.New("others keep changing the same rows")
 )
 
 // mostTries bounds how often a transaction is computed. Each try that conflicts has another one

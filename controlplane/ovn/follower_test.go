@@ -47,7 +47,7 @@ func TestFollowerDiscovers(t *testing.T) {
 	l.sb("lsp-unbind", "cr-gw-r1", "--", "lsp-bind", "cr-gw-r1", "a2")
 	w.until("the move away", func() bool { return len(w.gateways("r1")) == 0 })
 	w.untilPorts("a candidate keeps its rows", slices.Concat(base, owned("r1", true))...)
-	if got := w.role(); !got.Gateway || !strings.Contains(got.Reason, "may come") {
+	if got := w.role(); !got.Gateway || !strings.Contains(got.Reason, "may move") {
 		t.Errorf("role %+v", got)
 	}
 	l.sb("lsp-unbind", "cr-gw-r1", "--", "lsp-bind", "cr-gw-r1", "a1")

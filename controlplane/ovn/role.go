@@ -32,7 +32,7 @@ func (r *Rows) Role() Role {
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.haGroups)) {
 		if port, ok := r.firstPort(r.redirects(id)); ok {
-			return Role{true, fmt.Sprintf("gateway port %s may come to this chassis (HA_Chassis_Group %s)", port.LogicalPort, r.haGroups[id].Name)}
+			return Role{true, fmt.Sprintf("gateway port %s may move to this chassis (HA_Chassis_Group %s)", port.LogicalPort, r.haGroups[id].Name)}
 		}
 	}
 	return Role{false, "no enable-chassis-as-gw, and no gateway port names this chassis"}

@@ -148,7 +148,7 @@ func TestRole(t *testing.T) {
 		t.Errorf("without a group that is ours: %+v", r)
 	}
 	rows.Apply([]Change{Set(HAChassisGroup{UUID: "g", Name: "group"})})
-	if r := rows.Role(); !r.Gateway || r.Reason != "gateway port cr-a may come to this chassis (HA_Chassis_Group group)" {
+	if r := rows.Role(); !r.Gateway || r.Reason != "gateway port cr-a may move to this chassis (HA_Chassis_Group group)" {
 		t.Errorf("a candidate: %+v", r)
 	}
 	rows.Apply([]Change{redirect("cr-b", "ch", "g")})

@@ -158,7 +158,7 @@ func (j *Join) serve() {
 		case taken && intent.VNI(l.Table) == l.VNI:
 			// The translation of the router says so, whatever is learned.
 		case taken:
-			j.complain(l, fmt.Errorf("ovn-controller has routing table %d for the router, and so has VNI %d on the kernel path: what OVN learns of it are the routes of another tenant", l.Table, l.Table))
+			j.complain(l, fmt.Errorf("ovn-controller has routing table %d for the router, and so has VNI %d on the kernel path: OVN would learn the routes of another tenant", l.Table, l.Table))
 		case len(ports) > 0:
 			slices.Sort(ports)
 			j.complain(l, fmt.Errorf("ovn-controller has routing table %d for the router, and for that of %s", l.Table, strings.Join(ports, ", ")))

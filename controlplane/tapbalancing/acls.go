@@ -119,10 +119,10 @@ func (d *draft) compare(j *acl.Judge) loadbalancer.Choice {
 	for _, v := range d.out.judged.vips {
 		for _, b := range v.Backends {
 			if rule, differs := j.Differs(acl.Redirect{Protocol: uint8(v.Protocol), From: v.Address, To: b.Address}); differs {
-				return byACL(fmt.Sprintf("%s may say another thing of VIP %s than of its backend %s, which it would see", rule, endpoint(v.Address), endpoint(b.Address)))
+				return byACL(fmt.Sprintf("%s may decide differently about VIP %s and its backend %s, which it would see", rule, endpoint(v.Address), endpoint(b.Address)))
 			}
 			if j.Work > mostWork {
-				return byACL(fmt.Sprintf("the port's ACLs look at where packets go, and its switch has more VIPs than they are compared for (%d)", len(d.out.judged.vips)))
+				return byACL(fmt.Sprintf("the port's ACLs match destinations, and its switch has more VIPs than are compared (%d)", len(d.out.judged.vips)))
 			}
 		}
 	}

@@ -349,7 +349,7 @@ func TestDetails(t *testing.T) {
 		ovn.PortGroup{UUID: "pg", Name: "pg", Ports: []ovn.UUID{"lsp-vm"}, ACLs: []ovn.UUID{"acl"}})
 	tr := NewTranslator(Config{}, &loadbalancer.Book{})
 	whole(tr, c, synced)
-	const want = `ACL 7 drop "ip4.dst == 10.0.0.99" may say another thing of VIP 10.0.0.99:80 than of its backend 10.0.0.11:8080, which it would see`
+	const want = `ACL 7 drop "ip4.dst == 10.0.0.99" may decide differently about VIP 10.0.0.99:80 and its backend 10.0.0.11:8080, which it would see`
 	if got := tr.VMs()[0].Choice.Detail; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

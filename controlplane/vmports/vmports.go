@@ -90,7 +90,7 @@ func (t Taps) device(port string) (intent.TapDevice, Lack) {
 	case 1:
 		return found[0], Lack{}
 	}
-	return intent.TapDevice{}, Lack{status.Warning, reason.TapUnknown, fmt.Sprintf("devices %s and %s are both there for port %s", found[0].Name, found[1].Name, port), true}
+	return intent.TapDevice{}, Lack{status.Warning, reason.TapUnknown, fmt.Sprintf("port %[3]s has two devices, %[1]s and %[2]s", found[0].Name, found[1].Name, port), true}
 }
 
 // found is the device of an Interface, if it can be relied on.
@@ -109,7 +109,7 @@ func (t Taps) found(i ovn.Interface) (intent.TapDevice, Lack) {
 		return d, Lack{State: status.Pending, Reason: reason.TapMissing, Detail: "the device of Interface " + i.Name + " has no index"}
 	case d.Name == i.Name && i.IfIndex != 0 && i.IfIndex != d.IfIndex:
 		return d, Lack{State: status.Pending, Reason: reason.TapChanged,
-			Detail: fmt.Sprintf("%s has index %d in the kernel and %d in Open vSwitch: one of the two has not seen that the device was made again", d.Name, d.IfIndex, i.IfIndex)}
+			Detail: fmt.Sprintf("%s has index %d in the kernel and %d in Open vSwitch: one of the two has not seen that the device was replaced", d.Name, d.IfIndex, i.IfIndex)}
 	}
 	return d, Lack{}
 }

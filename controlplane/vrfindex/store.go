@@ -56,7 +56,7 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("VRF indices: %s: %v; a start sets it aside as %s%s and numbers the VRFs anew that the data plane does not show", e.Path, e.Err, e.Path, aside)
+	return fmt.Sprintf("VRF indices: %s: %v; a start renames it to %s%s and gives new numbers to the VRFs that the data plane does not show", e.Path, e.Err, e.Path, aside)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
@@ -182,7 +182,7 @@ func read(path string) (file, error) {
 	}
 	err = json.Unmarshal(b, &f)
 	if err == nil && f.Version > version {
-		return f, fmt.Errorf("read VRF indices: %s has layout %d of a newer program, this one knows %d; remove the file to number the VRFs anew", path, f.Version, version)
+		return f, fmt.Errorf("read VRF indices: %s has layout %d of a newer program, this one knows %d; remove the file to give the VRFs new numbers", path, f.Version, version)
 	}
 	if err == nil && f.Version < version {
 		err = errors.New("it names no layout")

@@ -141,7 +141,7 @@ func (s *snapshot) agentVRF(f *fib, vni intent.VNI, isPort func(string) bool) (v
 		return AgentVRF{VNI: vni}, "" // with a VXLAN device of its own
 	}
 	if v.Evidence == "" {
-		return v, fmt.Sprintf("nothing shows that ovn-bgp-agent made it: neither a pair %s and %s nor a port %s of Open vSwitch is in it",
+		return v, fmt.Sprintf("nothing shows that ovn-bgp-agent created it: neither a pair %s and %s nor a port %s of Open vSwitch is in it",
 			agentName(agentVRFEnd, vni), agentName(agentBridgeEnd, vni), agentName(agentVLAN, vni))
 	}
 	for _, r := range f.tables[vrf.Table] {

@@ -39,7 +39,7 @@ func (f *Fabric) Check() (FabricState, error) {
 			s.Differs = []string{"is what a crash left"}
 			return nil // it may have the port itself
 		case !f.usable(l):
-			s.Differs = []string{"cannot be kept: its UDP port or mode is another"}
+			s.Differs = []string{"has another UDP port or mode"}
 		default:
 			s = FabricState{IfIndex: l.Attrs().Index, Up: up(l), Differs: f.corrections(h, l)}
 		}

@@ -36,7 +36,7 @@ func TestFabricCheck(t *testing.T) {
 	check(f, index)
 	h.run("ip link set sluice-vxlan mtu 1500 down; sysctl -qw net.ipv4.conf.sluice-vxlan.rp_filter=0")
 	check(f, index, "sluice-vxlan has ipv4 rp_filter=0 and not 1", "has MTU 1500", "is down")
-	check(kernel.NewFabric(kernel.FabricConfig{Namespace: h.namespace(), Port: 4790}), 0, "cannot be kept: its UDP port or mode is another")
+	check(kernel.NewFabric(kernel.FabricConfig{Namespace: h.namespace(), Port: 4790}), 0, "has another UDP port or mode")
 
 	h.run("ip link del sluice-vxlan; ip link add vx0 type vxlan id 7 dstport 4789")
 	var held *kernel.PortHeldError

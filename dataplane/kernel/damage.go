@@ -53,7 +53,7 @@ func (d *BridgeLinks) adopt(ctx context.Context, l netlink.Link) error {
 	return nil
 }
 
-var errTakenOff = errors.New("its program was taken off")
+var errTakenOff = errors.New("its program was detached")
 
 func (d *BridgeLinks) stillAttached(l netlink.Link) error {
 	if d.config.Attached == nil {

@@ -124,7 +124,7 @@ func (d *LearnedRoutes) Apply(ctx context.Context, rows []reconcile.Row[intent.L
 func refuseLearned(r intent.LearnedRoute) error {
 	switch {
 	case !intent.CanLearn(r.Key.Table):
-		return fmt.Errorf("route %s: nothing is put into this table", r.Key)
+		return fmt.Errorf("route %s: Sluice writes no route into this table", r.Key)
 	case !r.Via.IsValid() || r.Via.Is4() != r.Key.Prefix.Addr().Is4():
 		return fmt.Errorf("route %s: no next hop of its family", r.Key)
 	}

@@ -167,7 +167,7 @@ func (p *Path) forgetInward(there map[intent.VNI]intent.KernelVRF) {
 // ErrForwarding6 is wrapped where the node does not forward IPv6 at all. Sluice
 // does not change what holds for the whole node.
 var ErrForwarding6 = errors.New("the node does not forward IPv6: set net.ipv6.conf.all.forwarding to 1 " +
-	"(and accept_ra to 2 on a device whose router advertisements it shall go on to follow)")
+	"(and accept_ra to 2 on devices where it has to follow router advertisements)")
 
 // Forwarding6 is nil if the kernel of the namespace forwards IPv6. For IPv4 the
 // setting of a device is enough.

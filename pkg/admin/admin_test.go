@@ -91,7 +91,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("unknown vrf: %v", err)
 	}
 	if _, err := Call(t.Context(), c, askStatus, Nothing{}); !errors.Is(err, ErrNotFound) ||
-		!strings.Contains(err.Error(), "sluiced has no endpoint /v1/status; are sluiced and sluicectl of one version?") {
+		!strings.Contains(err.Error(), "sluiced has no endpoint /v1/status; sluiced and sluicectl have to be of one version") {
 		t.Errorf("endpoint without handler: %v", err)
 	}
 	if _, err := Call(t.Context(), c, NewEndpoint[string, Nothing]("/v1/vrf"), "red"); !errors.Is(err, ErrBadRequest) {

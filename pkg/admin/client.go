@@ -170,7 +170,7 @@ func (e Endpoint[Req, Resp]) explain(c *Client, err error, sent bool) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is open to root only: %w", c.socket, fs.ErrPermission)
 	case e.changes && sent:
-		return fmt.Errorf("%w: %s has taken the request, and no answer came on %s: %w", ErrUnknown, c.program, c.socket, err)
+		return fmt.Errorf("%w: %s has accepted the request, and no answer arrived on %s: %w", ErrUnknown, c.program, c.socket, err)
 	case e.changes && silent:
 		return fmt.Errorf("nothing was changed, and the request is dropped: %s %w on %s", c.program, ErrSilent, c.socket)
 	case e.changes:

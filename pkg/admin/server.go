@@ -29,7 +29,7 @@ type Server struct {
 func NewServer(program, socket string, log *slog.Logger) *Server {
 	s := &Server{socket: socket, log: log, mux: http.NewServeMux()}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, fmt.Errorf("%w: %s has no endpoint %s; are %[2]s and sluicectl of one version?", ErrNotFound, program, r.URL.Path))
+		s.fail(w, r, fmt.Errorf("%w: %s has no endpoint %s; %[2]s and sluicectl have to be of one version", ErrNotFound, program, r.URL.Path))
 	})
 	return s
 }

@@ -13,7 +13,7 @@ import (
 func listen(path string) (*net.UnixListener, error) {
 	switch info, err := os.Lstat(path); {
 	case err == nil && info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("admin socket: %s exists and is no socket; remove it, or name another", path)
+		return nil, fmt.Errorf("admin socket: %s exists and is no socket; remove it, or configure another path", path)
 	case err != nil && !os.IsNotExist(err):
 		return nil, fmt.Errorf("admin socket: %w", err)
 	}

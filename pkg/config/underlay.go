@@ -124,7 +124,7 @@ func (check rules) validateUnderlay(c *Config) {
 		}
 	}
 	if u.Install.Metric == 0 {
-		check.FailAt("underlay.install.metric", "0 would replace routes that others made without a metric; use 1 to 4294967295")
+		check.FailAt("underlay.install.metric", "0 would replace routes of others without a metric; use 1 to 4294967295")
 	}
 	for i, m := range u.Install.Accept {
 		check.prefixMatch(fmt.Sprintf("underlay.install.accept[%d]", i), m)
@@ -200,13 +200,13 @@ func (check rules) neighborInterface(n *Neighbor, key string) {
 	case len(n.Interface) > maxInterface || strings.ContainsAny(n.Interface, "/ %\t"):
 		check.FailAt(key+".interface", "%q is no name of a link; use one like eth1", n.Interface)
 	case n.Address.IsValid():
-		check.FailAt(key+".address", "does not go together with interface; keep one of them")
+		check.FailAt(key+".address", "interface is given too; keep one of them")
 	case n.LocalAddress.IsValid():
-		check.FailAt(key+".localAddress", "does not go together with interface, where link-local addresses are used; remove it")
+		check.FailAt(key+".localAddress", "interface is given too, and uses link-local addresses; remove it")
 	case n.MultihopTTL != 0:
-		check.FailAt(key+".multihopTTL", "does not go together with interface: the peer is on the link; remove it")
+		check.FailAt(key+".multihopTTL", "interface is given too, and the peer is on that link; remove it")
 	case n.BFD.Enabled:
-		check.FailAt(key+".bfd.enabled", "does not go together with interface: BFD needs the peer's address; give it as address, such as fe80::1%%%s", n.Interface)
+		check.FailAt(key+".bfd.enabled", "interface is given, and BFD needs the peer's address; give it as address, such as fe80::1%%%s, in place of interface", n.Interface)
 	}
 }
 

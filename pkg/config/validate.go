@@ -31,7 +31,7 @@ func (check rules) validate(c *Config) {
 	check.validateExposure(c)
 	check.validateMetadata(c)
 	if l := c.LoadBalancing; l.Enabled && !l.Clients && c.OVN.NB == "" {
-		check.FailAt("loadBalancing.enabled", "what hangs on a router is read in the Northbound database; set ovn.nb, or loadBalancing.clients for what VMs send")
+		check.FailAt("loadBalancing.enabled", "load balancers of routers are read from the Northbound database; set ovn.nb, or loadBalancing.clients for what VMs send")
 	}
 	check.validateSizes(&c.Dataplane.Sizes)
 	check.validatePaths(c)

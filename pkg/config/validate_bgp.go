@@ -113,7 +113,7 @@ func (check rules) validateNeighbor(b *BGP, n *Neighbor, key string) {
 	internal := n.ASN == b.ASN && !n.External
 	switch {
 	case n.MultihopTTL != 0 && n.GTSM != 0:
-		check.FailAt(key+".gtsm", "does not go together with multihopTTL; keep one of them")
+		check.FailAt(key+".gtsm", "multihopTTL is given too; keep one of them")
 	case n.MultihopTTL != 0 && internal:
 		check.FailAt(key+".multihopTTL", "is for eBGP; this neighbor has the node's own ASN %d, where any distance is allowed", n.ASN)
 	}
@@ -134,7 +134,7 @@ func (check rules) validateBFD(n *Neighbor, key string) {
 		}
 	}
 	if b.Multiplier == 0 {
-		check.FailAt(key+".multiplier", "0 would count every path as lost; use 1 to 255")
+		check.FailAt(key+".multiplier", "0 would declare every path lost; use 1 to 255")
 	}
 	if b.Multihop && n.Address.IsLinkLocalUnicast() {
 		check.FailAt(key+".multihop", "%s is on a link, and never several hops away; remove the key", n.Address)

@@ -98,7 +98,7 @@ func (check rules) novaTLS(n *Nova) {
 		check.FailAt("metadata.nova", "give clientCert and clientKey, or none of them")
 	}
 	if n.Insecure && n.CACert != "" {
-		check.FailAt("metadata.nova.insecure", "caCert is given too, and would not be looked at; keep one of them")
+		check.FailAt("metadata.nova.insecure", "caCert is given too, and would have no effect; keep one of them")
 	}
 	if n.Protocol == ProtocolHTTPS {
 		return
@@ -147,13 +147,13 @@ func (check rules) metadataListeners(c *Config) {
 	m := &c.Metadata
 	check.Socket("metadata.socket", m.Socket)
 	if m.Socket == c.Admin.Socket {
-		check.FailAt("metadata.socket", "%s is admin.socket, which is another process's; give each its own", m.Socket)
+		check.FailAt("metadata.socket", "%s is admin.socket, which another process uses; give each its own", m.Socket)
 	}
 	if m.Listen == "" {
 		return
 	}
 	check.ListenAddress("metadata.listen", m.Listen)
 	if m.Listen == c.HTTP.Listen && !strings.HasSuffix(m.Listen, ":0") {
-		check.FailAt("metadata.listen", "%s is http.listen, which is another process's; give each its own", m.Listen)
+		check.FailAt("metadata.listen", "%s is http.listen, which another process uses; give each its own", m.Listen)
 	}
 }

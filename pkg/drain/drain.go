@@ -120,7 +120,7 @@ func (d *Drain) Begin(ctx context.Context, now time.Time, withdrawAfter time.Dur
 		err = statefile.WriteIn(ctx, d.path, b)
 	}
 	if err != nil && !errors.Is(err, ErrNotOnDisk) {
-		return fmt.Errorf("the drain was not begun: keep its state: %w", err)
+		return fmt.Errorf("the drain was not begun: save its state: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +147,7 @@ func (d *Drain) End(ctx context.Context) (ended bool, err error) {
 	}
 	err = statefile.RemoveIn(ctx, d.path)
 	if err != nil && !errors.Is(err, ErrNotOnDisk) {
-		return false, fmt.Errorf("the drain was not ended: forget its state: %w", err)
+		return false, fmt.Errorf("the drain was not ended: remove its state: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,7 +48,7 @@ func (s *Server) caught(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		s.log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-		answer(w, http.StatusInternalServerError, "internal error; the log has it\n")
+		answer(w, http.StatusInternalServerError, "internal error; see the log\n")
 	}
 }
 

@@ -70,7 +70,7 @@ func (g gates) way(k intent.VIPKey, b intent.Backend) error {
 		return nil // its network is exposed, or the gateway port is elsewhere
 	}
 	if !inPlace(g, Of(g, intent.BackendRoutes), e.host()) {
-		return fmt.Errorf("%w for the way to backend %s", reconcile.ErrNotReady, b)
+		return fmt.Errorf("%w for the path to backend %s", reconcile.ErrNotReady, b)
 	}
 	from := intent.SteeringKey{Gateway: to.Gateway, Kind: intent.SteerAnswer, Prefix: e.host().Prefix, Protocol: k.Protocol, Port: b.Port}
 	if Of(g, intent.SteeringFlows).WantedLocked(from) && !g.flow(from) {

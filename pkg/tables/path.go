@@ -206,7 +206,7 @@ func (t *Tables) awaitIndex(vni intent.VNI) error {
 	if t.src.Kept == nil || t.src.Kept(vni) {
 		return nil
 	}
-	return fmt.Errorf("%w for its index to be kept in the state directory", reconcile.ErrNotReady)
+	return fmt.Errorf("%w for its index to be saved in the state directory", reconcile.ErrNotReady)
 }
 
 // IndicesKept has VRFs looked at again that wait for their index. Call it inside an update of

@@ -88,5 +88,5 @@ func (t *Tables) RoutesOn(p intent.Path) *reconcile.Table[intent.RouteKey, inten
 
 // HeldText says why rows of a table are forwarded that nothing asks for now.
 func (t *Tables) HeldText(table reconcile.Stage) string {
-	return "in the map and forwarded; " + cmp.Or(t.Held(table), "kept for a while, or about to be removed")
+	return "in the map and forwarded; " + cmp.Or(t.Held(table), "stale for a while, or about to be deleted")
 }

@@ -59,7 +59,7 @@ func TestProviderBridgeIsMissing(t *testing.T) {
 // silent waits until a node is not ready since it announces nothing, for whoever may ask.
 func (w *world) silent(node string) {
 	w.Helper()
-	w.condition(node, "announcements", false, "and none is")
+	w.condition(node, "announcements", false, "none of ")
 	w.probe(node, "503")
 	var exit *exec.ExitError
 	if out, err := w.Exec(w.Context(), node, sluicectl(), "status"); !errors.As(err, &exit) || exit.ExitCode() != 3 {

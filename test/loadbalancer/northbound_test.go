@@ -92,7 +92,7 @@ func TestStartsWithoutNorthbound(t *testing.T) {
 	}
 	asked()
 	for _, node := range nodes {
-		w.eventually(node+" goes on with what it knew", func() error { return w.condition(node, "nb", "what it said at ") })
+		w.eventually(node+" goes on with what it knew", func() error { return w.condition(node, "nb", "its content saved at ") })
 		if diff := cmp.Diff(before[node], served(node), cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("VIPs of %s: %s", node, diff)
 		}

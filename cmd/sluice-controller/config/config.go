@@ -143,42 +143,42 @@ func (c *Config) check(k *configfile.Checker) {
 	}
 	switch {
 	case c.Auth.Mode == ModeTokens && c.Auth.Tokens == "":
-		k.FailAt("auth.tokens", "mode tokens needs a file")
+		k.FailAt("auth.tokens", "missing; mode tokens needs a file")
 	case c.Auth.Mode == ModeNone && !c.Auth.Anywhere && !loopback(c.HTTP.Listen):
-		k.FailAt("auth.mode", "none makes everybody an administrator, and http.listen is no loopback address: use tokens, or set auth.anywhere")
+		k.FailAt("auth.mode", "none makes everybody an administrator, and http.listen is no loopback address; use tokens, or set auth.anywhere")
 	}
 	if (c.HTTP.Certificate == "") != (c.HTTP.PrivateKey == "") {
-		k.FailAt("http.certificate", "certificate and privateKey need each other")
+		k.FailAt("http.certificate", "give certificate and privateKey, or none of them")
 	}
 	c.Neutron.check(k)
 	if c.OVN.NB == "" {
-		k.FailAt("ovn.nb", "names no endpoint")
+		k.FailAt("ovn.nb", "missing; give an endpoint, such as unix:/run/ovn/ovnnb_db.sock")
 	}
 	if c.HTTP.MostRequests < 1 {
-		k.FailAt("http.mostRequests", "has to be at least 1")
+		k.FailAt("http.mostRequests", "%d is not possible; use 1 or more", c.HTTP.MostRequests)
 	}
 	if c.HTTP.Timeout.Duration < time.Second {
-		k.FailAt("http.timeout", "has to be at least 1s")
+		k.FailAt("http.timeout", "%s does not fit; use 1s or more", c.HTTP.Timeout)
 	}
 }
 
 func (n Neutron) check(k *configfile.Checker) {
 	if n.URL == "" {
 		if n.TokenFile != "" || n.CACert != "" {
-			k.FailAt("neutron.url", "has to be set where tokenFile or caCert is")
+			k.FailAt("neutron.url", "missing; tokenFile and caCert need it")
 		}
 		return
 	}
 	u, err := url.Parse(n.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		k.FailAt("neutron.url", "want http://HOST:PORT or https://HOST:PORT")
+		k.FailAt("neutron.url", "is not the URL of an API; write http://HOST:PORT or https://HOST:PORT")
 	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/v2.0"):
-		k.FailAt("neutron.url", "without the version /v2.0")
+		k.FailAt("neutron.url", "write it without the version /v2.0")
 	case u.Scheme == "http" && n.TokenFile != "" && !loopback(net.JoinHostPort(u.Hostname(), "0")):
-		k.FailAt("neutron.url", "http would show the token of tokenFile to the network: use https")
+		k.FailAt("neutron.url", "http would show the token of tokenFile to the network; use https")
 	case u.Scheme == "http" && n.CACert != "":
-		k.FailAt("neutron.caCert", "is for https")
+		k.FailAt("neutron.caCert", "is for https; write neutron.url with https, or remove it")
 	}
 }
 

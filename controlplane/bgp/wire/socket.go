@@ -203,7 +203,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 // configured for it.
 func (n Neighbor) localAddress(c *net.TCPConn) error {
 	if got := addrPort(c.LocalAddr()).Addr(); n.LocalAddress.IsValid() && got.WithZone("") != n.LocalAddress.WithZone("") {
-		return fmt.Errorf("it has come to %s, and localAddress is %s", got, n.LocalAddress)
+		return fmt.Errorf("it arrived at %s, and localAddress is %s", got, n.LocalAddress)
 	}
 	return nil
 }

@@ -88,14 +88,14 @@ func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case known:
 	case errors.Is(err, ovsdb.ErrOutcomeUnknown):
-		e = fail(http.StatusGatewayTimeout, "the database has not answered: the change may have been made, or not")
+		e = fail(http.StatusGatewayTimeout, "the database has not answered: the change may be committed, or not")
 	case errors.Is(err, northbound.ErrUnavailable):
 		e = fail(http.StatusServiceUnavailable, "the Northbound database is not available; %s", map[bool]string{true: "try again later", false: "nothing was changed"}[r.Method == http.MethodGet])
 	case errors.Is(err, northbound.ErrBusy):
-		e = fail(http.StatusServiceUnavailable, "others change the same objects all the time; nothing was changed")
+		e = fail(http.StatusServiceUnavailable, "others keep changing the same objects; nothing was changed")
 	default:
 		a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		e = fail(http.StatusInternalServerError, "internal error; the controller's log has it")
+		e = fail(http.StatusInternalServerError, "internal error; see the controller's log")
 	}
 	if !known && e.Status != http.StatusInternalServerError {
 		w.Header().Set("Retry-After", "1")

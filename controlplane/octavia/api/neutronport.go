@@ -84,9 +84,9 @@ func (a *API) neutronError(q *request, err error) error {
 	}
 	a.log.Warn("no port was created at Neutron", "load_balancer", q.id, "error", err)
 	if is && (r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden) {
-		return refused("Neutron does not let the controller make a port.")
+		return refused("Neutron does not let the controller create a port.")
 	}
-	return fail(http.StatusServiceUnavailable, "Neutron has made no port for the VIP; no load balancer was made")
+	return fail(http.StatusServiceUnavailable, "Neutron has created no port for the VIP; no load balancer was created")
 }
 
 // settlePorts deletes the ports of a load balancer that was not committed. If that is not known, they stay.
@@ -109,7 +109,7 @@ func (a *API) dropPorts(q *request, ids []string) {
 	defer cancel()
 	for _, id := range ids {
 		if err := a.ports.DeletePort(ctx, id); err != nil {
-			a.log.Warn("a port is left at Neutron for now", "port", id, "error", err)
+			a.log.Warn("a port cannot be deleted at Neutron; a later sweep deletes it", "port", id, "error", err)
 		}
 	}
 }

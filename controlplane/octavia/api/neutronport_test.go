@@ -234,7 +234,7 @@ func TestWithoutNeutron(t *testing.T) {
 		s.replicas[i] = mux
 	}
 	code, out := s.call(0, "POST", "/loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet4+`"}}`)
-	if want := "Validation failure: Network " + neutronNet + " is Neutron's, which allocates its addresses: make a port there, and give its ID as vip_port_id."; code != 400 || out["faultstring"] != want {
+	if want := "Validation failure: Network " + neutronNet + " is Neutron's, which allocates its addresses: create a port there, and give its ID as vip_port_id."; code != 400 || out["faultstring"] != want {
 		t.Errorf("%d %v", code, out)
 	}
 }

@@ -31,7 +31,7 @@ func place(tx *northbound.Tx, q *request, project string, s network.Subnet, aske
 		return rowform.VIP{Address: made.Address, Port: made.ID}, nil
 	}
 	if s.Network.Neutron {
-		return none, invalid("Network %s is Neutron's, which allocates its addresses: make a port there, and give its ID as vip_port_id.", s.Network.ID)
+		return none, invalid("Network %s is Neutron's, which allocates its addresses: create a port there, and give its ID as vip_port_id.", s.Network.ID)
 	}
 	vip, err := netip.ParseAddr(asked)
 	switch {
@@ -126,5 +126,5 @@ func (a *API) vipOfPort(tx *northbound.Tx, q *request, in balancerRequest) (s ne
 			}
 		}
 	}
-	return s, vip, invalid("Port %s has no address in a subnet that is known.", in.VIPPort)
+	return s, vip, invalid("Port %s has no address in a known subnet.", in.VIPPort)
 }

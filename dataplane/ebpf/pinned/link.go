@@ -74,7 +74,7 @@ func (at Place) checkFirst(l link.Link, ifindex int) error {
 			}
 			before = append(before, strconv.Itoa(int(other.ID)))
 		}
-		return fmt.Errorf("program %s (see `bpftool prog show id`) decides before Sluice's; take it off or put it behind: %w",
+		return fmt.Errorf("program %s (see `bpftool prog show id`) decides before Sluice's; detach it, or attach it behind: %w",
 			strings.Join(before, ", "), reconcile.ErrForeign)
 	}
 	return nil

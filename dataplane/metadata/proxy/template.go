@@ -69,7 +69,7 @@ func (t *Template) tells(id Identity) error {
 	case slices.Contains(t.used, "instance") && !slices.Contains(t.used, "project") && id.Project != "":
 		return errors.New("metadata.template has {instance} without {project}, and the owner of a port may give it another project's instance")
 	case slices.Contains(t.used, "address") && !id.Assigned:
-		return errors.New("{address} is one that the guest has chosen")
+		return errors.New("{address} is chosen by the VM")
 	}
 	return nil
 }

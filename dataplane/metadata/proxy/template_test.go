@@ -78,8 +78,8 @@ func TestBadTemplates(t *testing.T) {
 		"http://192.0.2.1/{instance":     "a brace has no other end",
 		"http://192.0.2.1/instance}":     "a brace has no other end",
 		"http://a/x}{instance}":          "a brace has no other end",
-		"http://a/?i={instance}":         "a query, a fragment or a user name",
-		"http://user@192.0.2.1/":         "a query, a fragment or a user name",
+		"http://a/?i={instance}":         "remove the query, the fragment or the user name",
+		"http://user@192.0.2.1/":         "remove the query, the fragment or the user name",
 		"http://[2001:db8::1/":           "it is no URL; write one like ",
 	} {
 		if err := CheckTemplate(text); err == nil || !strings.Contains(err.Error(), want) {

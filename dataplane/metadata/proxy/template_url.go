@@ -40,7 +40,7 @@ func ParseTemplate(text string) (TemplateURL, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
 		return TemplateURL{}, errors.New("it has to begin with http:// or https:// and a host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil:
-		return TemplateURL{}, errors.New("a query, a fragment or a user name has no place in it")
+		return TemplateURL{}, errors.New("remove the query, the fragment or the user name")
 	}
 	_, rest, _ := strings.Cut(text, "://")
 	host, path, _ := strings.Cut(rest, "/")

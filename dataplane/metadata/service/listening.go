@@ -216,7 +216,7 @@ func (in *inherited) listener(p place, ns netns.Namespace) (*net.TCPListener, []
 	l, err := adopt(fds[0], p, ns)
 	if err != nil {
 		closeAll(conns)
-		return nil, nil, fmt.Errorf("a socket of before cannot be used: %w", err)
+		return nil, nil, fmt.Errorf("a socket of the last process cannot be used: %w", err)
 	}
 	return l, conns, nil
 }

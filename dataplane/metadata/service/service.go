@@ -297,7 +297,7 @@ func (s *Service) Alive() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := now.Sub(s.looked); d > deadAfter {
-		return fmt.Errorf("the metadata proxy has not looked at its files for %s", d.Round(time.Second))
+		return fmt.Errorf("the metadata proxy has not read its files for %s", d.Round(time.Second))
 	}
 	for name, l := range s.open {
 		if l.served == nil {

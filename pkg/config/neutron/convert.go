@@ -89,7 +89,7 @@ func (o *Options) Convert(secretFile string) (Result, error) {
 	}
 	var r Result
 	if r.Secret, r.HasSecret = c.secret(); secretFile == "" {
-		c.changed = append(c.changed, "[DEFAULT] metadata_proxy_shared_secret is not in these files, or empty: Nova is asked without a secret, as with Neutron. If Nova has one, import the file that has it, too")
+		c.changed = append(c.changed, "[DEFAULT] metadata_proxy_shared_secret is not in these files, or empty: Sluice asks Nova without a secret, as Neutron does. If Nova has one, import the file with it, too")
 	}
 	c.others()
 	if len(c.errs) > 0 {
@@ -114,11 +114,11 @@ func (o *Options) Convert(secretFile string) (Result, error) {
 
 // head is the comments before all else.
 func (c *converter) head(b *bytes.Buffer) {
-	b.WriteString("# Made by sluiced --import-neutron-config of:\n")
+	b.WriteString("# Written by sluiced --import-neutron-config from:\n")
 	for _, f := range c.o.files {
 		fmt.Fprintf(b, "#   %s\n", oneLine(f))
 	}
-	b.WriteString("# It is for metadata alone: on a node that forwards, add its keys to the configuration\n# that is there, without `roles: none`.\n")
+	b.WriteString("# It is for metadata alone: on a gateway node, add its keys to the existing configuration,\n# without `roles: none`.\n")
 	for _, part := range []struct {
 		title string
 		lines []string

@@ -49,7 +49,7 @@ func Import(w, warnings io.Writer, files []string, secretFile string) error {
 		if r, err = o.Convert(""); err != nil {
 			return err
 		}
-		fmt.Fprintln(warnings, "sluiced: warning: metadata_proxy_shared_secret is in none of these files, or empty; Nova would be asked without a secret. If it has one, give the file that has it too")
+		fmt.Fprintln(warnings, "sluiced: warning: metadata_proxy_shared_secret is in none of these files, or empty; Sluice would ask Nova without a secret. If Nova has one, give the file with it, too")
 	}
 	_, err = w.Write(r.YAML)
 	return err

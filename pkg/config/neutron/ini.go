@@ -61,7 +61,7 @@ func (p *parser) take(line string) error {
 		return nil
 	case line[0] == ' ' || line[0] == '\t':
 		if p.key == "" {
-			return p.fail("a line that goes on has no option before it; remove the spaces at its beginning")
+			return p.fail("a continued line has no option before it; remove the spaces at its beginning")
 		}
 		p.value = append(p.value, strings.TrimLeft(line, " \t"))
 		return nil

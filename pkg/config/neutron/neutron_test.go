@@ -130,7 +130,7 @@ func TestMistakes(t *testing.T) {
 		"a = b\n":                               "f.ini:1: an option is in no section",
 		"[DEFAULT\n":                            "f.ini:1: a section is written as [NAME]",
 		"[]\n":                                  "f.ini:1: a section is written as [NAME]",
-		"[a]\n\n  b\n":                          "f.ini:3: a line that goes on has no option before it",
+		"[a]\n\n  b\n":                          "f.ini:3: a continued line has no option before it",
 		"[a]\n= b\n":                            "f.ini:2: an option has no name",
 		"[a]\nb\n":                              "f.ini:2: neither a section nor an option",
 		"[DEFAULT]\ndebug=2\n":                  "[DEFAULT] debug is neither true nor false",
@@ -174,7 +174,7 @@ func TestOldNameOfTheHost(t *testing.T) {
 		t.Errorf("%v\n%s", c.Metadata.Nova.Hosts, r.YAML)
 	}
 	r, c = convert(t, old+"nova_metadata_host = 192.0.2.8\n")
-	if len(c.Metadata.Nova.Hosts) != 1 || c.Metadata.Nova.Hosts[0] != "192.0.2.8" || !strings.Contains(string(r.YAML), "nova_metadata_ip: nova_metadata_host goes before it") {
+	if len(c.Metadata.Nova.Hosts) != 1 || c.Metadata.Nova.Hosts[0] != "192.0.2.8" || !strings.Contains(string(r.YAML), "nova_metadata_ip: nova_metadata_host takes precedence") {
 		t.Errorf("%v\n%s", c.Metadata.Nova.Hosts, r.YAML)
 	}
 }

@@ -20,7 +20,7 @@ func (c *converter) nova(secretFile string) nova {
 	n := nova{Hosts: []string{"127.0.0.1"}, SecretFile: secretFile}
 	host, given := c.text(defaults, "nova_metadata_host")
 	if given {
-		c.leave(defaults, "nova_metadata_ip", "nova_metadata_host goes before it")
+		c.leave(defaults, "nova_metadata_ip", "nova_metadata_host takes precedence")
 	} else {
 		host, given = c.text(defaults, "nova_metadata_ip") // what it was called before
 	}
@@ -197,7 +197,7 @@ var reasons = map[name]string{
 	{ovsGroup, "ovsdb_connection_timeout"}:   "sessions are tried again without end",
 	{ovsGroup, "integration_bridge"}:         "it is in the local Open vSwitch database",
 	{ovsGroup, "bridge_mappings"}:            "they are in the local Open vSwitch database",
-	{"agent", "extensions"}:                  "Sluice takes the place of the extension metadata; take it out of the list, if the agent goes on with others",
+	{"agent", "extensions"}:                  "Sluice takes the place of the extension metadata; remove it from the list, if the agent keeps others",
 }
 
 // sections are reasons for all options of one.

@@ -65,7 +65,7 @@ func (n node) explainEnd(a netip.Addr) []status.Step {
 // way by which packets may leave there.
 func (n node) explainWayOut(a netip.Addr) status.Step {
 	s := status.Step{Layer: status.LayerDataplane, Object: fmt.Sprintf("the host's route to %s", a),
-		Hint: "Packets from exposed addresses leave by the host's main routing table, by devices of exposure.devices alone: those of the ways to the BGP neighbours, unless the configuration names others."}
+		Hint: "Packets from exposed addresses leave by the host's main routing table, and only by exposure.devices: the links of the paths to the BGP neighbours, unless the configuration names others."}
 	way, err := link.New(netns.Namespace{}).Towards(a)
 	if err != nil {
 		s.Detail = err.Error()
@@ -76,7 +76,7 @@ func (n node) explainWayOut(a netip.Addr) status.Step {
 	case in:
 		s.Found, s.Detail, s.Hint = true, "by "+way.Name, ""
 	case err != nil:
-		s.Detail = fmt.Sprintf("by %s, where no program is: %v", way.Name, err)
+		s.Detail = fmt.Sprintf("by %s, which has no program: %v", way.Name, err)
 	default:
 		s.Detail = fmt.Sprintf("by %s, which is no device of the underlay", way.Name)
 	}
@@ -97,7 +97,7 @@ func (n node) explainWayIn(ctx context.Context, a netip.Addr) []status.Step {
 	slices.Sort(in)
 	slices.Sort(out)
 	devices := status.Step{Layer: status.LayerDataplane, Object: "devices of the underlay", Found: len(in) > 0,
-		Detail: strings.Join(append(in, out...), ", "), Hint: "Packets for the address come in by no device: name one in exposure.devices."}
+		Detail: strings.Join(append(in, out...), ", "), Hint: "No device receives packets for the address: name one in exposure.devices."}
 	if devices.Found {
 		devices.Hint = ""
 	}
@@ -107,7 +107,7 @@ func (n node) explainWayIn(ctx context.Context, a netip.Addr) []status.Step {
 	family := bgp.FamilyOf(intent.DefaultVRF, key.Prefix)
 	if s, err := n.Speaker().Status(ctx); ok && err == nil && !s.Carries(family) {
 		told.Found, told.Detail = false, "no neighbour with a session takes routes of family "+family.String()
-		told.Hint = "See 'sluicectl bgp neighbors': the session is down, or the family is in bgp.neighbors[].families or switched on at the neighbour for none."
+		told.Hint = "See 'sluicectl bgp neighbors': no session is up, or no neighbour has the family in bgp.neighbors[].families and enables it on its side."
 	}
 	return []status.Step{devices, told}
 }

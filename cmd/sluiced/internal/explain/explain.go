@@ -203,7 +203,7 @@ func (n node) explainDataplane(q status.Query) []status.Step {
 	}
 	dst, found := n.longest(q.VRF, q.Dst)
 	if !found {
-		add(status.LayerDataplane, fmt.Sprintf("route to destination %s", q.Dst), false, nil, "no route covers it (no_route)", "No node announces it with a route target that this VRF imports, or what is announced cannot be used: see the route in BGP.")
+		add(status.LayerDataplane, fmt.Sprintf("route to destination %s", q.Dst), false, nil, "no route covers it (no_route)", "No node announces it with a route target that this VRF imports, or its announcement cannot be used: see the route in BGP.")
 		return steps
 	}
 	ok, err = routes.State(dst.Key)

@@ -100,7 +100,7 @@ func (n node) traceRequest(r status.TraceRequest) (ebpf.TraceRequest, error) {
 	src, exposed := n.longest(r.VRF, r.Src)
 	switch {
 	case r.FromFabric.IsValid() && r.VRF == intent.DefaultVRF:
-		return req, errors.New("no VTEP sends packets of the default VRF: they come from the underlay without VXLAN")
+		return req, errors.New("no VTEP sends packets of the default VRF: they arrive from the underlay without VXLAN")
 	case r.FromFabric.IsValid():
 		req.Program, req.VTEP, req.VNI = ebpf.FabricIn, r.FromFabric, r.VRF
 		spec.SrcMAC, spec.DstMAC = intent.MAC{0x02, 0, 0, 0, 0, 1}, n.Identity().RouterMAC

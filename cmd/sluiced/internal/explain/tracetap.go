@@ -77,7 +77,7 @@ func (e *Explainer) tapOf(port string) (m tapbalancing.VM, err error) {
 	at := slices.IndexFunc(all, func(m tapbalancing.VM) bool { return m.Port == port })
 	switch {
 	case at < 0:
-		return m, fmt.Errorf("port %s: %w: no VM of that name is here on a switch with VIPs; 'sluicectl lb vms' lists them", port, admin.ErrNotFound)
+		return m, fmt.Errorf("port %s: %w: no VM of that name is on this node and on a switch with VIPs; 'sluicectl lb vms' lists them", port, admin.ErrNotFound)
 	case all[at].Tap == (intent.Tap{}):
 		return m, fmt.Errorf("port %s: %w: it has no tap for programs: %s", port, admin.ErrNotFound, all[at].Choice.Detail)
 	}

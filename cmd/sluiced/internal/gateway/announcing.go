@@ -54,9 +54,9 @@ func (g *Gateway) watchAnnouncements(ctx context.Context) error {
 		}
 		switch told {
 		case reason.Silent:
-			g.reg.SetCondition("announcements", false, told, fmt.Sprintf("%d routes are to be announced, and none is; %s", s.Wanted, g.unannounced()))
+			g.reg.SetCondition("announcements", false, told, fmt.Sprintf("none of %d routes is announced; %s", s.Wanted, g.unannounced()))
 		case reason.NoSession:
-			g.reg.SetCondition("announcements", false, told, fmt.Sprintf("%d routes are to be announced, and for %s there has been no session with any neighbour to announce them to; see the component bgp", s.Wanted, silence.alone.patience))
+			g.reg.SetCondition("announcements", false, told, fmt.Sprintf("%d routes are not announced, since no neighbour has had a session for %s; see the component bgp", s.Wanted, silence.alone.patience))
 		case "":
 		default:
 			g.reg.SetCondition("announcements", true, told, "")

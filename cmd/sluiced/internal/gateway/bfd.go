@@ -25,7 +25,7 @@ func lostPaths(s bfd.Status) []status.Object {
 	for _, p := range s.Sessions {
 		if p.Path == bfd.PathLost || p.Path != bfd.PathUp && p.Problem != "" {
 			out = append(out, status.Object{Kind: "neighbor", Key: p.Neighbor.String(), State: status.Warning, Reason: reason.BFDDown,
-				Error: "BFD is not up: " + cmp.Or(p.Problem, p.Diagnostic.String(), "the neighbour is not heard")})
+				Error: "BFD is not up: " + cmp.Or(p.Problem, p.Diagnostic.String(), "no packet of the neighbour arrives")})
 		}
 	}
 	return out

@@ -19,7 +19,7 @@ func (g *Gateway) noteLoaded() {
 		return
 	}
 	if !g.dp.Replaced() {
-		g.reg.SetCondition("dataplane", false, reason.Rebuilding, detail+"; the programs of another start forward until this one's are loaded")
+		g.reg.SetCondition("dataplane", false, reason.Rebuilding, detail+"; the programs of an earlier start forward until this start's are loaded")
 		return
 	}
 	g.reg.SetCondition("dataplane", true, reason.Loaded, detail)

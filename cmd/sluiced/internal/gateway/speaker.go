@@ -77,8 +77,8 @@ func doubles(s bgp.Status) []status.Object {
 			byKey[key] = status.Object{Kind: "vtep", Key: key, State: status.Error, Reason: why, Error: also + todo}
 		}
 	}
-	report(s.SameRouterID, reason.SameRouterID, fmt.Sprintf("router ID %s", s.RouterID), self+"a route reflector takes them for one, and their routes hide each other: set bgp.routerID on one of them")
-	report(s.SameVTEP, reason.SameVTEP, fmt.Sprintf("VTEP %s", s.VTEP), self+"packets for one go to the other: give one of them another fabric.vtep")
+	report(s.SameRouterID, reason.SameRouterID, fmt.Sprintf("router ID %s", s.RouterID), self+"a route reflector cannot tell the nodes apart, and their routes hide each other: set bgp.routerID on one of them")
+	report(s.SameVTEP, reason.SameVTEP, fmt.Sprintf("VTEP %s", s.VTEP), self+"packets for one node reach the other: give one of them another fabric.vtep")
 	return slices.Collect(maps.Values(byKey))
 }
 
@@ -89,9 +89,9 @@ func overLimit(s bgp.Status) []status.Object {
 		if n.State != bgp.StatePrefixLimit {
 			continue
 		}
-		text := "the session is ended: the neighbour sent more routes than its maxPrefixes; raise bgp.neighbors.maxPrefixes, or have it send fewer"
+		text := "the session has ended: the neighbour sent more routes than its maxPrefixes; raise bgp.neighbors[].maxPrefixes, or have it send fewer"
 		if !n.Retry.IsZero() {
-			text += "; it is tried again at " + n.Retry.Format(time.TimeOnly)
+			text += "; the next attempt is at " + n.Retry.Format(time.TimeOnly)
 		}
 		out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Error, Reason: reason.PrefixLimit, Error: text})
 	}
@@ -150,7 +150,7 @@ func fullVRFs(s bgp.Status) []status.Object {
 	for _, vni := range slices.Sorted(maps.Keys(s.VRFs)) {
 		if v := s.VRFs[vni]; v.Waiting > 0 {
 			out = append(out, status.Object{Kind: "vrf", Key: vni.String(), State: status.Error, Reason: reason.RouteMaxPrefixes,
-				Error: fmt.Sprintf("the VRF has imported as many prefixes as evpn.vrfs.%d.maxPrefixes allows, %d; those that came later are left out, see 'sluicectl vrf show %d'", vni, v.MaxPrefixes, vni)})
+				Error: fmt.Sprintf("the VRF has imported as many prefixes as evpn.vrfs.%d.maxPrefixes allows, %d; later ones are left out: see 'sluicectl vrf show %d', or raise it", vni, v.MaxPrefixes, vni)})
 		}
 	}
 	return out

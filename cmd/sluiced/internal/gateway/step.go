@@ -48,7 +48,7 @@ func (g *Gateway) noteStandby() {
 		g.reg.SetCondition("standby", true, reason.NoStandby, "")
 		return
 	}
-	g.reg.SetCondition("standby", true, reason.Standby, fmt.Sprintf("%d gateway ports are on other nodes and may come to this one", n))
+	g.reg.SetCondition("standby", true, reason.Standby, fmt.Sprintf("%d gateway ports are bound to other nodes and may move to this one", n))
 }
 
 // Synced has rows looked at that may be held for what has just come into sync.

@@ -75,7 +75,7 @@ func doubtful(c *config.Config, s ovn.Status) []status.Object {
 	out := withoutEffect(c, s)
 	if c.Metadata.WithoutSecret() {
 		out = append(out, status.Object{Kind: "setting", Key: "metadata.nova.secretFile", State: status.Warning, Reason: reason.NoSecret,
-			Error: "it is not set: whoever reaches Nova's metadata API is told what any VM is"})
+			Error: "not set: anyone who reaches Nova's metadata API can read any VM's metadata; set it, and metadata_proxy_shared_secret in Nova"})
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func withoutEffect(c *config.Config, s ovn.Status) []status.Object {
 		return nil
 	}
 	return []status.Object{{Kind: "setting", Key: "evpn.learnedRoutes", State: status.Warning, Reason: reason.OldOVN,
-		Error: "the Southbound database is of an OVN before 25.03, whose controllers take no routes of the node: no imported route gets into OVN"}}
+		Error: "OVN is older than 25.03, and learns no routes of the node: OVN has no imported route; update OVN, or set evpn.learnedRoutes to off"}}
 }
 
 // settledConditions are databases' conditions as they were last in sync, since then
@@ -136,7 +136,7 @@ func databaseConditions(s ovn.Status) map[string]databaseCondition {
 		out[name] = sessionCondition(session, inSync[name])
 	}
 	if nb, followed := out["nb"]; followed && !s.Recalled.IsZero() {
-		nb.detail = fmt.Sprintf("what it said at %s counts; %s", s.Recalled.UTC().Format(time.RFC3339), nb.detail)
+		nb.detail = fmt.Sprintf("its content saved at %s is used; %s", s.Recalled.UTC().Format(time.RFC3339), nb.detail)
 		out["nb"] = nb
 	}
 	for name, err := range map[string]error{"sb": s.SBErr, "nb": s.NBErr} {

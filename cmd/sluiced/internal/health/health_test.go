@@ -92,7 +92,7 @@ func TestDatabaseConditions(t *testing.T) {
 		"away since the start, and remembered": {
 			ovn.Status{InSync: ovn.InSync{VSwitch: true, Recalled: true}, Recalled: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Northbound", false)}},
-			map[string]databaseCondition{"vswitchd": local, "nb": {false, "disconnected", "what it said at 2026-01-02T03:04:05Z counts; forwarding is unchanged"}},
+			map[string]databaseCondition{"vswitchd": local, "nb": {false, "disconnected", "its content saved at 2026-01-02T03:04:05Z is used; forwarding is unchanged"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (r *Report) FollowDrops(ctx context.Context, emit func(status.Drop) error) 
 		case <-ctx.Done():
 			return nil
 		case <-ended:
-			return errors.New("the node was started anew")
+			return errors.New("the data plane was restarted; run the command again")
 		case s = <-fabric:
 		case s = <-taps:
 		}

@@ -82,7 +82,7 @@ func (r *Report) ExplainMetadata(name string) (status.MetadataExplanation, error
 		return out, fmt.Errorf("%w: %w", admin.ErrBadRequest, err)
 	}
 	if port == nil {
-		step(status.LayerOVN, "Port_Binding "+name, false, "no VM's port that is bound to this node has that name, and none has it as its instance, its tap or an address",
+		step(status.LayerOVN, "Port_Binding "+name, false, "no port of a VM on this node has that name, instance, tap or address",
 			"See ovn-sbctl find Port_Binding logical_port="+name+": its chassis is the node to ask.")
 		return out, nil
 	}

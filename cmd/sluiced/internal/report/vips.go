@@ -235,9 +235,9 @@ func (r *Report) ExplainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 	}
 	where := "VRF " + q.VNI.String()
 	if q.Switch != "" {
-		where = "switch " + q.Switch + ", of which VMs have to be here"
+		where = "switch " + q.Switch + ", which needs a VM on this node"
 	}
-	return status.VIPExplanation{}, fmt.Errorf("VIP %s/%s in %s: %w; 'sluicectl lb list' shows those of this node", q.VIP, q.Protocol, where, admin.ErrNotFound)
+	return status.VIPExplanation{}, fmt.Errorf("VIP %s/%s in %s: %w; 'sluicectl lb list' shows the VIPs of this node", q.VIP, q.Protocol, where, admin.ErrNotFound)
 }
 
 // checkVIPQuery finds what is no question about a packet.
@@ -252,7 +252,7 @@ func checkVIPQuery(q status.VIPQuery) error {
 	case q.Protocol == 0:
 		return errors.New("a protocol is needed")
 	case intent.Martian(netip.PrefixFrom(client, client.BitLen())):
-		return fmt.Errorf("what comes from %s is dropped: no VM has such an address", client)
+		return fmt.Errorf("packets from %s are dropped: no VM has such an address", client)
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func addHeldVRFs(rows map[intent.VNI]*status.VRF, actual map[intent.VNI]intent.V
 }
 
 func noVRF(vni intent.VNI) error {
-	return fmt.Errorf("VRF %s: %w on this node; 'sluicectl status' shows gateways with errors, 'sluicectl explain' why packets do not go", vni, admin.ErrNotFound)
+	return fmt.Errorf("VRF %s: %w on this node; 'sluicectl status' shows gateways with errors, 'sluicectl explain' why packets are not forwarded", vni, admin.ErrNotFound)
 }
 
 // lacks is the error of a VRF that there is none of; g may be nil.

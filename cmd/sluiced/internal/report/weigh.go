@@ -34,7 +34,7 @@ func (r *Report) Weigh(ctx context.Context, q nodeapi.WeighRequest) (nodeapi.Wei
 	var variables map[string]string
 	r.follower.View(func(r *ovn.Rows) { rows, variables = r.BalancersNamed(q.LoadBalancer), r.TemplateVariables() })
 	if len(rows) == 0 {
-		return nodeapi.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows those of this node", q.LoadBalancer, admin.ErrNotFound)
+		return nodeapi.Weighed{}, fmt.Errorf("load balancer %q: %w; 'sluicectl lb list' shows the load balancers of this node", q.LoadBalancer, admin.ErrNotFound)
 	}
 	w := weighing{variables: variables, backend: backend, weight: q.Weight}
 	for _, row := range rows {
@@ -182,7 +182,7 @@ func weighings(rows []weighable, variables map[string]string, backend netip.Addr
 		case err != nil:
 			return nil, err
 		case twice:
-			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; say which by its _uuid", admin.ErrBadRequest, other, row.uuid, backend)
+			return nil, fmt.Errorf("%w: %s and %s have this name and backend %s; name one by its _uuid", admin.ErrBadRequest, other, row.uuid, backend)
 		}
 		by[protocol] = row.uuid
 		out[row.uuid] = weights

@@ -39,9 +39,9 @@ func (r *Role) None() bool {
 func (r *Role) idle() (why string, kind error) {
 	switch {
 	case r.latest.Reason == "":
-		return "what this node is to do is not known before OVN's databases have been read; what an earlier start left goes on forwarding", admin.ErrUnavailable
+		return "the role of this node is not known until OVN's databases are read; programs of an earlier start keep forwarding", admin.ErrUnavailable
 	case r.latest.Gateway:
-		return "this node's data plane is being started, and 'sluicectl status' tells what is in the way; what an earlier start left goes on forwarding", admin.ErrUnavailable
+		return "this node's data plane is starting, and 'sluicectl status' shows what it waits for; programs of an earlier start keep forwarding", admin.ErrUnavailable
 	}
 	return "this node forwards nothing: " + r.latest.Reason, admin.ErrNotFound
 }

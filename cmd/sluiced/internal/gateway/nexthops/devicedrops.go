@@ -105,7 +105,7 @@ func droppingDevices(rising []link.Drops, suspects string) []status.Object {
 	for _, name := range slices.Sorted(maps.Keys(byDevice)) {
 		text := fmt.Sprintf("device %s does not deliver packets: it counts %s; see 'ip -s link show %s'", name, strings.Join(byDevice[name], ", "), name)
 		if name == kernel.FabricName {
-			text += "; rx errors are packets with VXLAN header bits that the kernel does not know (GBP or other extensions), tx ones had no way out"
+			text += "; rx errors are packets with VXLAN header bits that the kernel does not know (GBP or other extensions), tx errors are packets without a route"
 		}
 		out = append(out, status.Object{Kind: "device", Key: name, State: status.Warning, Reason: reason.DeviceDrops, Error: text + suspects})
 	}
@@ -117,7 +117,7 @@ func (h *NextHops) suspects() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.routed {
-		return "; there is no route to any VTEP, or none is known"
+		return "; the node has no route to any VTEP, or knows no VTEP"
 	}
 	var words []string
 	for _, a := range slices.SortedFunc(maps.Keys(h.lost), netip.Addr.Compare) {
@@ -133,7 +133,7 @@ func (h *NextHops) suspects() string {
 	if len(words) > 0 {
 		return "; VTEPs with a narrow path or none: " + strings.Join(words, ", ")
 	}
-	return "; the paths to all VTEPs take whole packets, as far as the kernel knows"
+	return "; the paths to all VTEPs carry whole packets, as far as the kernel knows"
 }
 
 // Drops are the counts of the devices that are watched.

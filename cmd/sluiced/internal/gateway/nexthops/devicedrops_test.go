@@ -55,7 +55,7 @@ func TestProblemsOfPaths(t *testing.T) {
 	got = append(got, droppingDevices([]link.Drops{{Link: "sluice-vxlan", Direction: "tx", Kind: "errors"}, {Link: "eth0", Direction: "tx", Kind: "dropped"}}, h.suspects())...)
 	for i, want := range []struct{ kind, key, reason, word string }{
 		{"vtep", "192.0.2.1", reason.PathMTU, "1400 bytes, by device eth0"},
-		{"device", "eth1", reason.PathMTU, "eth1 has MTU 1300, and the underlay's was 1500"},
+		{"device", "eth1", reason.PathMTU, "eth1 has MTU 1300, and the underlay's MTU was 1500"},
 		{"vtep", "192.0.2.5", reason.RouteUnreachable, "(blackhole)"},
 		{"vtep", "all", reason.CutOff, "any of 6 VTEPs"},
 		{"device", "eth0", reason.DeviceDrops, "it counts tx dropped"},
@@ -84,8 +84,8 @@ func TestProblemsOfNodeThatIsCutOff(t *testing.T) {
 		}{
 			{3, "", []string{"to any of 3 VTEPs, and none to a BGP neighbour", "links and routes", "(src " + own.String() + ")"}},
 			{0, "", []string{"to a BGP neighbour, and knows no VTEP", "(src " + own.String() + ")"}},
-			{3, tunnel.VTEPLost(own, "lo", ""), []string{"begin with", own.String() + " is gone from device lo", "(src " + own.String() + ")"}},
-			{3, tunnel.VTEPLost(own, "lo", "lo"), []string{"begin with", "the device lo with the VTEP " + own.String() + " is down"}},
+			{3, tunnel.VTEPLost(own, "lo", ""), []string{"first repair", own.String() + " is gone from device lo", "(src " + own.String() + ")"}},
+			{3, tunnel.VTEPLost(own, "lo", "lo"), []string{"first repair", "the device lo with the VTEP " + own.String() + " is down"}},
 		} {
 			got := lostNextHops(nexthop.Result{CutOff: true}, own, tt.all, tt.noVTEP)
 			for _, want := range tt.want {
@@ -98,7 +98,7 @@ func TestProblemsOfNodeThatIsCutOff(t *testing.T) {
 	if got := new(NextHops).suspects(); !strings.Contains(got, "no route to any VTEP") {
 		t.Error(got)
 	}
-	if got := (&NextHops{routed: true}).suspects(); !strings.Contains(got, "take whole packets") {
+	if got := (&NextHops{routed: true}).suspects(); !strings.Contains(got, "carry whole packets") {
 		t.Error(got)
 	}
 }

@@ -214,9 +214,9 @@ func lostNextHops(r nexthop.Result, own netip.Addr, all int, noVTEP string) []st
 		if all == 0 {
 			to = "to a BGP neighbour, and knows no VTEP"
 		}
-		first := fmt.Sprintf("look at the node's links and routes; an address that was deleted took the routes along that had it as preferred source (src %s)", own)
+		first := fmt.Sprintf("check the node's links and routes; with a deleted address the kernel deletes the routes that have it as preferred source (src %s)", own)
 		if noVTEP != "" {
-			first = "begin with what is wrong with the node's own VTEP: " + noVTEP
+			first = "first repair the node's own VTEP: " + noVTEP
 		}
 		out = append(out, status.Object{Kind: "vtep", Key: anyVTEP, State: status.Error, Reason: reason.CutOff,
 			Error: fmt.Sprintf("the node has no route %s: packets to the fabric are lost; %s", to, first)})

@@ -52,11 +52,11 @@ func tooNarrow(narrow map[netip.Addr]link.Path, underlay int) []status.Object {
 			continue
 		}
 		out = append(out, status.Object{Kind: "vtep", Key: a.String(), State: status.Warning, Reason: reason.PathMTU,
-			Error: fmt.Sprintf("outer packets to this VTEP have to fit into %d bytes, by device %s, and the underlay's MTU is %d: senders of larger ones are told, or their packets fragmented as fabric.df says; 'ip route get %s' shows it", p.MTU, p.Device, underlay, a)})
+			Error: fmt.Sprintf("the path to this VTEP carries outer packets of at most %d bytes, by device %s, and the underlay's MTU is %d: larger ones are fragmented, or refused with an ICMP error, as fabric.df says; 'ip route get %s' shows the path", p.MTU, p.Device, underlay, a)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(devices)) {
 		out = append(out, status.Object{Kind: "device", Key: name, State: status.Warning, Reason: reason.PathMTU,
-			Error: fmt.Sprintf("device %s has MTU %d, and the underlay's was %d when sluiced started: senders of larger packets to VTEPs are told, or their packets fragmented as fabric.df says", name, devices[name].MTU, underlay)})
+			Error: fmt.Sprintf("device %s has MTU %d, and the underlay's MTU was %d when sluiced started: larger packets to VTEPs are fragmented, or refused with an ICMP error, as fabric.df says", name, devices[name].MTU, underlay)})
 	}
 	return out
 }

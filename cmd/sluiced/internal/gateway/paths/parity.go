@@ -160,7 +160,7 @@ func (p *Paths) compareDecisions(keys []intent.RouteKey) (map[intent.RouteKey]st
 			continue
 		}
 		out[k] = status.Change{Table: tables.Of(p.tables, intent.KernelRoutes).Name(), Key: k.String(), Action: "change", Wanted: describe(want), Actual: decided[i].Text,
-			Error: "the kernel decides otherwise than the eBPF path would"}
+			Error: "the kernel path and the eBPF path decide differently"}
 	}
 	return out, nil
 }

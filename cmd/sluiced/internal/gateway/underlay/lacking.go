@@ -52,7 +52,7 @@ func lacking(wanted map[string]intent.UnderlayDevice, there map[string]bool, los
 		say(name, "there is no device "+name)
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(lost), netip.Addr.Compare) {
-		say(a.String(), fmt.Sprintf("no way to BGP neighbour %s: %v", a, lost[a]))
+		say(a.String(), fmt.Sprintf("no path to BGP neighbour %s: %v", a, lost[a]))
 	}
 	if usable > 0 {
 		return out
@@ -62,6 +62,6 @@ func lacking(wanted map[string]intent.UnderlayDevice, there map[string]bool, los
 		why[i] = o.Error
 	}
 	return append(out, status.Object{Kind: kindDevice, Key: anyDevice, State: status.Error, Reason: reason.NoDevice,
-		Error: "packets for exposed addresses come in by no device, so none is announced without EVPN; give the node a route to a BGP neighbour, or name devices in exposure.devices: " +
+		Error: "no device receives packets for exposed addresses, so none is announced without EVPN; give the node a route to a BGP neighbour, or name devices in exposure.devices: " +
 			strings.Join(append(why, "no device is named")[:max(1, len(why))], "; ")})
 }

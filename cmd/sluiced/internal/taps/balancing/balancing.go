@@ -238,7 +238,7 @@ func (b *Balancing) note() {
 	case b.failed != nil:
 		ready, why, detail = false, reason.StartFailed, plane.StartFailed(b.failed)
 	case !b.stepped:
-		why, detail = reason.Waiting, "for the databases of OVN; what an earlier start left goes on"
+		why, detail = reason.Waiting, "for the databases of OVN; programs of an earlier start stay in use"
 	case b.running.Dataplane.Staged(), !b.running.Dataplane.Replaced():
 		ready, why = false, reason.Rebuilding
 	default:

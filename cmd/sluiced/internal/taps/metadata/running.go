@@ -215,7 +215,7 @@ func (m *Metadata) lookAtProxy(ctx context.Context, r *Running) {
 		m.tellNeutron()
 	case m.awaitsACLs:
 		if detail == "" { // what is broken is said first
-			why, detail = reason.Waiting, "for the ACLs of the Northbound database; what was served before stays"
+			why, detail = reason.Waiting, "for the ACLs of the Northbound database; ports that were served stay so"
 		}
 		if time.Since(m.began) >= aclPatience {
 			m.follower.Again()
@@ -251,7 +251,7 @@ func (r *Running) silence(staleAfter time.Duration) string {
 	case !ever:
 		return "the proxy has not served yet (sluiced metadata); requests are left to OVN"
 	case age > staleAfter:
-		return fmt.Sprintf("the proxy has not been heard of for %s (sluiced metadata); requests are left to OVN", age.Round(time.Second))
+		return fmt.Sprintf("the proxy has sent no heartbeat for %s (sluiced metadata); requests are left to OVN", age.Round(time.Second))
 	}
 	return ""
 }
