@@ -115,7 +115,7 @@ func (h *Held) restore(objects map[string]int) (made []string, err error) {
 		}
 		path := filepath.Join(h.path, name)
 		if err := Over(object(objects[name]), path); err != nil {
-			errs = append(errs, fmt.Errorf("the pin %s was removed, and cannot be made again: %w", path, err))
+			errs = append(errs, fmt.Errorf("the pin %s was removed, and cannot be created again: %w", path, err))
 			continue
 		}
 		made = append(made, name)
@@ -131,7 +131,7 @@ func (h *Held) settle() (made int, err error) {
 		return 0, err
 	}
 	if made, err = h.move(); err != nil {
-		return 0, fmt.Errorf("the pins of %s are on another mount than %s, and cannot be made again: %w", h.path, mountAt(h.path), err)
+		return 0, fmt.Errorf("the pins of %s are on another mount than %s, and cannot be created again: %w", h.path, mountAt(h.path), err)
 	}
 	return made, nil
 }

@@ -7,7 +7,7 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Answered: the backend has answered, with whatever status but 403.
+	// Answered: the backend has answered, with any status but 403.
 	Answered Outcome = "answered"
 	// Unattributed: nobody's connection.
 	Unattributed Outcome = "unattributed"
@@ -36,11 +36,11 @@ const (
 // Outcomes lists them with what they mean.
 func Outcomes() map[Outcome]string {
 	return map[Outcome]string{
-		Answered: "The backend has answered, with whatever status but 403.", Unattributed: "The connection is of no port that is known, or its port has no instance: 404.",
-		RateLimited: "The port asked too often, or sends too many bodies at a time: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "What came is no request of HTTP: 400.", Slow: "The body did not arrive in time: 408.",
-		Refused: "CONNECT, TRACE or an upgrade, which metadata has no use for: 405; a target that is no path: 400.", Unreachable: "No server of the backend took the connection: 503.",
+		Answered: "The backend has answered, with any status but 403.", Unattributed: "The connection is of no known port, or its port has no instance: 404.",
+		RateLimited: "The port asked too often, or sends too many bodies at a time: 429.", TooManyConnections: "The port has as many connections as it may, and the next one was closed.", TooLarge: "The header or the body is larger than a request's may be: 431, 413.", Malformed: "The request is not HTTP: 400.", Slow: "The body did not arrive in time: 408.",
+		Refused: "CONNECT, TRACE or an upgrade, which metadata does not support: 405; a target that is no path: 400.", Unreachable: "No server of the backend accepted the connection: 503.",
 		Forbidden: "The backend refuses: Nova by 403, where the shared secrets differ; files and template where what OVN has of the port does not name its own, by 403 or 404.",
-		TimedOut:  "The backend did not answer in time: 504.", Broken: "The backend's answer was none of HTTP: 502; or the guest has gone.",
+		TimedOut:  "The backend did not answer in time: 504.", Broken: "The backend's answer was not HTTP: 502; or the VM closed the connection.",
 	}
 }
 
