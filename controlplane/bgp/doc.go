@@ -5,7 +5,8 @@
 // It owns the BGP sessions, the set of announced routes, the copy of what the
 // neighbours sent, and the list of tunnel endpoints behind it. GoBGP does the
 // protocol, over connections that package wire owns; it is imported here and nowhere
-// else, and none of its types leave the package.
+// else, and none of its types leave the package. Whether a prefix may be announced
+// yet is not decided here, but by the gates of pkg/tables (gates.go).
 //
 // # Promises
 //

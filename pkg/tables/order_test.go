@@ -43,3 +43,15 @@ func keysIn[O owner](list []entry[O]) (keys []any) {
 	}
 	return keys
 }
+
+// concern knows every table of a gateway: one that it forgets would hold back rows of all VRFs.
+func TestEveryTableHasItsConcern(t *testing.T) {
+	b := newBench()
+	b.Lock()
+	defer b.Unlock()
+	for _, e := range order {
+		if b.concern(e.Stage(b.Tables)).all {
+			t.Errorf("%T: concern in behind.go has no case of it", e)
+		}
+	}
+}
