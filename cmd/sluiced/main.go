@@ -73,7 +73,7 @@ after sluiced has ended, for whatever reason; 'sluicectl cleanup' ends it.
 
 With --dry-run sluiced reads OVN and the node, prints what it would create, change
 and remove, and ends without a change. A running sluiced is not affected. A dry run
-starts no BGP, and leaves imported routes out.
+starts no BGP, so it only counts imported routes.
 
 Exit codes: 0 done, and in a dry run nothing to change; 1 failed; 2 wrong usage;
 3 a dry run found something to change.`,

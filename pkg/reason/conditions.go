@@ -68,7 +68,7 @@ func Conditions() []Entry {
 	return []Entry{
 		{Starting, []string{"each required one"}, notReady, "The component has reported nothing since sluiced started.", "Wait. If it stays, read the log."},
 		{Disconnected, databases, notReady, "The node has no session with the database. Forwarding is unchanged.", "Check the server and the network path to it; the detail has the error."},
-		{Behind, databases, notReady, "The servers that answer may hold older content than the node has seen. sluiced avoids them for a minute. Forwarding is unchanged.", "Wait. Check the missing servers in the detail, and why the relay or standby lags."},
+		{Behind, databases, notReady, "The servers that answer may hold older content than the node has seen, and sluiced does not use them. After a minute it uses a server that cannot show its age (`older`). Forwarding is unchanged.", "Bring back the servers in the detail, or the source of a relay. After a restore of the database, wait a minute."},
 		{Older, databases, ready, "All rows that the node needs are there, but the server could not show that they are as new as before. sluiced used it after a minute without a better one.", "Nothing, if the database was restored or a standby took over. Otherwise read the detail."},
 		{Syncing, databases, notReady, "Rows that the node needs are still missing. sluiced deletes nothing meanwhile.", "Wait. If it stays, the server is overloaded or hangs."},
 		{InSync, databases, ready, "All rows that the node needs are there.", nothing},

@@ -147,7 +147,7 @@ var keySections = []keySection{
 const keysExample = `
 ## Other keys that Sluice writes
 
-sluiced writes ` + "`sluice-version`" + ` into ` + "`external_ids`" + ` of the node's own Chassis_Private row. In the Northbound database
+sluiced writes ` + "`sluice-version`, `sluice-vtep` and `sluice-router-mac`" + ` into ` + "`external_ids`" + ` of the node's own Chassis_Private row. In the Northbound database
 ` + "`sluicectl lb drain`" + ` and ` + "`lb undrain`" + ` write ` + "`sluice-weights` and `sluice-weight-`" + `; sluiced writes nothing else there.
 
 ## With plain ovn-nbctl

@@ -12,7 +12,7 @@ import (
 
 const mapsIntro = `# The pinned maps
 
-The maps are pinned in ` + "`dataplane.bpffs`" + `, by default ` + "`/sys/fs/bpf/sluice`" + `, and outlive the daemon. Do not write to them: the daemon would not notice.
+What ` + "`bpftool`" + ` shows of Sluice, map by map. The maps are pinned in ` + "`dataplane.bpffs`" + `, by default ` + "`/sys/fs/bpf/sluice`" + `, and outlive the daemon. Do not write to them: the daemon would not notice.
 The kernel has the types (` + "`bpf/lib/types.h`" + `), so the maps read as tables:
 
 ` + "```sh" + `

@@ -14,7 +14,7 @@ import (
 var metricsOf = map[string]func() metrics.List{"sluiced": nodemetrics.List, "sluice-controller": controllermetrics.List}
 
 func metricsPage(w *bytes.Buffer, program string) {
-	w.WriteString("# Metrics of " + program + "\n\nServed at `/metrics` of `http.listen`, with the usual `go_*` and `process_*` metrics beside them.\n\n")
+	w.WriteString("# Metrics of " + program + "\n\nWhat each metric counts. They are served at `/metrics` of `http.listen`, beside the usual `go_*` and `process_*`.\n\n")
 	w.WriteString("| name | type | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range metricsOf[program]() {
 		labels := make([]string, len(m.Labels))

@@ -16,7 +16,8 @@ import (
 
 const reasonsIntro = `# Reasons
 
-A reason is one fixed word for the state of an object, a component or a route. Reasons of dropped packets are in
+What the word in the column REASON means, and what to do. A reason is one fixed word for the state of an object, a component or a
+route. Reasons of dropped packets are in
 [drop-reasons.md](drop-reasons.md).
 `
 
