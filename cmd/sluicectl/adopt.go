@@ -88,7 +88,9 @@ func parseVNIs(words []string) (out []intent.VNI, err error) {
 
 func adopt(c *cobra.Command, o *options, cfg *config.Config, only chosen, apply bool) error {
 	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
-		found, foreign, err := findAdoptable(ctx, sw, cfg, only)
+		looking, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		found, foreign, err := findAdoptable(looking, sw, cfg, only)
 		err = errors.Join(unread, err)
 		answer := status.Adoption{Applied: apply, Objects: []status.AdoptedObject{}, Foreign: foreign}
 		var objects []object

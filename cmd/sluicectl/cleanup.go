@@ -82,9 +82,11 @@ func cleanupConfig(notes io.Writer, file string, asked bool) (cfg *config.Config
 func cleanup(c *cobra.Command, o *options, cfg *config.Config, dry bool) error {
 	return onSwitch(c.Context(), cfg, func(ctx context.Context, sw *ovs.Switch, unread error) error {
 		// What needs a switch that does not answer stays, and is an error of its own.
-		things, err := owned.Metadata(ctx, sw, namespace.Names{}, owned.MetadataPins(cfg.Dataplane.BPFFS))
+		looking, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		things, err := owned.Metadata(looking, sw, namespace.Names{}, owned.MetadataPins(cfg.Dataplane.BPFFS))
 		clients, clientsErr := owned.Clients(owned.ClientPins(cfg.Dataplane.BPFFS))
-		rest, restErr := owned.List(ctx, sw, cfg.Dataplane.BPFFS)
+		rest, restErr := owned.List(looking, sw, cfg.Dataplane.BPFFS)
 		things, err = slices.Concat(things, clients, rest), errors.Join(unread, err, clientsErr, restErr)
 		answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
 		var objects []object

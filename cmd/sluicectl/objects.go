@@ -34,25 +34,51 @@ type object struct {
 }
 
 // doEach does all, each whatever became of those before it, and gives for each why it
-// could not be done: empty if it was. The error is all of that.
+// could not be done: empty if it was. The error is all of that; objects that follow each other
+// and failed for one reason are one line of it.
 func doEach(ctx context.Context, objects []object) (failed []string, err error) {
 	var errs []error
-	for _, o := range objects {
-		why := ""
-		if err := o.do(ctx); err != nil {
-			why = err.Error()
-			errs = append(errs, fmt.Errorf("%s: %w", o.what, err))
+	var first, why string
+	more := 0
+	flush := func() {
+		switch {
+		case why == "":
+		case more == 0:
+			errs = append(errs, fmt.Errorf("%s: %s", first, why))
+		default:
+			errs = append(errs, fmt.Errorf("%s, and %d others: %s", first, more, why))
 		}
-		failed = append(failed, why)
+		first, why, more = "", "", 0
 	}
+	for _, o := range objects {
+		now := try(ctx, o)
+		failed = append(failed, now)
+		if now != "" && now == why {
+			more++
+			continue
+		}
+		flush()
+		first, why = o.what, now
+	}
+	flush()
 	return failed, errors.Join(errs...)
+}
+
+// patience is how long one object may take, or looking for all of them.
+const patience = time.Minute
+
+func try(ctx context.Context, o object) (why string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := o.do(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // onSwitch calls do with the local Open vSwitch, whose database was read once. unread is
 // why it could not be: what needs no switch can be done all the same.
 func onSwitch(ctx context.Context, cfg *config.Config, do func(ctx context.Context, sw *ovs.Switch, unread error) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	tls := cfg.OVN.TLS
 	sw, session, err := ovs.Open(ovs.Config{RunDir: cfg.OVS.RunDir}, ovsdb.Config{
 		Endpoints: cfg.OVN.VSwitch, TLS: ovsdb.TLSFiles{Cert: tls.Certificate, Key: tls.PrivateKey, CA: tls.CACert},

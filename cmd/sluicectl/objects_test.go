@@ -16,4 +16,8 @@ func TestDoEach(t *testing.T) {
 	if done != 2 || !slices.Equal(failed, []string{"", "no", ""}) || err == nil || err.Error() != "b: no" {
 		t.Errorf("%d done, %q, %v", done, failed, err)
 	}
+	failed, err = doEach(t.Context(), []object{bad, bad, bad, ok, bad})
+	if len(failed) != 5 || err == nil || err.Error() != "b, and 2 others: no\nb: no" {
+		t.Errorf("%q, %v", failed, err)
+	}
 }

@@ -54,13 +54,8 @@ func metadataNetworks(ctx context.Context, sw *ovs.Switch, names namespace.Names
 	if err != nil {
 		return nil, fmt.Errorf("metadata namespaces: %w", err)
 	}
-	var out []Thing
-	for _, network := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, Thing{"metadata namespace of network " + network, func(ctx context.Context) error {
-			return errors.Join(networks.Delete(ctx, []string{network})...)
-		}})
-	}
-	return out, nil
+	what := func(network string) string { return "metadata namespace of network " + network }
+	return together(slices.Sorted(maps.Keys(all)), what, networks.Delete), nil
 }
 
 func metadataProxy(names namespace.Names) ([]Thing, error) {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
@@ -70,14 +71,27 @@ func flows(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("flows: %w", err)
 	}
-	var out []Thing
 	byName := func(a, b intent.SteeringKey) int { return strings.Compare(a.String(), b.String()) }
-	for _, k := range slices.SortedFunc(maps.Keys(flows), byName) {
-		out = append(out, Thing{"flow " + k.String(), func(ctx context.Context) error {
-			return errors.Join(steering.Delete(ctx, []intent.SteeringKey{k})...)
+	keys := slices.SortedFunc(maps.Keys(flows), byName)
+	return together(keys, func(k intent.SteeringKey) string { return "flow " + k.String() }, steering.Delete), nil
+}
+
+// together are the objects of one driver. The first Remove removes all of them, and each tells what
+// became of its own: one by one, a thousand VRFs' flows would take minutes.
+func together[K any](keys []K, what func(K) string, remove func(context.Context, []K) []error) []Thing {
+	var once sync.Once
+	var errs []error
+	var out []Thing
+	for i, k := range keys {
+		out = append(out, Thing{what(k), func(ctx context.Context) error {
+			once.Do(func() { errs = remove(ctx, keys) })
+			if errs == nil {
+				return nil
+			}
+			return errs[i]
 		}})
 	}
-	return out, nil
+	return out
 }
 
 // kernelPath is what VRFs on the kernel path have: their ways into OVN, with the
@@ -92,19 +106,13 @@ func kernelPath(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateways of VRFs: %w", err)
 	}
-	var out []Thing
 	byName := func(a, b intent.GatewayKey) int { return strings.Compare(a.String(), b.String()) }
-	for _, k := range slices.SortedFunc(maps.Keys(gateways), byName) {
-		out = append(out, Thing{"kernel path of gateway " + k.String(), func(ctx context.Context) error {
-			return errors.Join(path.Gateways().Delete(ctx, []intent.GatewayKey{k})...)
-		}})
-	}
-	for _, vni := range slices.Sorted(maps.Keys(vrfs)) {
-		out = append(out, Thing{"devices of VRF " + vni.String(), func(ctx context.Context) error {
-			return errors.Join(path.VRFs().Delete(ctx, []intent.VNI{vni})...)
-		}})
-	}
-	return out, nil
+	return slices.Concat(
+		together(slices.SortedFunc(maps.Keys(gateways), byName),
+			func(k intent.GatewayKey) string { return "kernel path of gateway " + k.String() }, path.Gateways().Delete),
+		together(slices.Sorted(maps.Keys(vrfs)),
+			func(vni intent.VNI) string { return "devices of VRF " + vni.String() }, path.VRFs().Delete),
+	), nil
 }
 
 func pairs(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
@@ -113,13 +121,8 @@ func pairs(ctx context.Context, sw *ovs.Switch) ([]Thing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("veth pairs and ports: %w", err)
 	}
-	var out []Thing
-	for _, k := range slices.Sorted(maps.Keys(bridges)) {
-		out = append(out, Thing{"veth pair and port of bridge " + string(k), func(ctx context.Context) error {
-			return errors.Join(links.Delete(ctx, []intent.BridgeKey{k})...)
-		}})
-	}
-	return out, nil
+	what := func(k intent.BridgeKey) string { return "veth pair and port of bridge " + string(k) }
+	return together(slices.Sorted(maps.Keys(bridges)), what, links.Delete), nil
 }
 
 // unmarked are pairs that a crash left before they had their mark; their names and
