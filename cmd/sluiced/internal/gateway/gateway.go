@@ -114,10 +114,7 @@ func (g *Gateway) Run(ctx context.Context, facts <-chan Facts) (Facts, error) {
 		}
 		return nil
 	})
-	group.Go(func() error {
-		defer cancel()
-		return g.speaker.Run(running)
-	})
+	group.Go(func() error { return endsOthers(cancel, func() error { return g.speaker.Run(running) }) })
 	group.Go(func() error { return g.bfd.Run(running) })
 	group.Go(func() error { return loop.IgnoreEnd(g.speaker.Watch(running, g.takeImports)) })
 	group.Go(func() error { return g.watchSpeaker(running) })
@@ -150,6 +147,16 @@ func (g *Gateway) Run(ctx context.Context, facts <-chan Facts) (Facts, error) {
 	group.Go(func() error { return g.samples.Run(running, g.dp.Reader(), g.log) })
 	err := group.Wait() // next is set before it returns
 	return next, loop.IgnoreEnd(err)
+}
+
+// endsOthers runs what the others of a group end with. Its error cancels them by itself: were they
+// cancelled before, the group would return their end in its place.
+func endsOthers(cancel context.CancelFunc, run func() error) error {
+	err := run()
+	if err == nil {
+		cancel()
+	}
+	return err
 }
 
 // leave takes back what the gateway has reported: it says nothing of the next one.

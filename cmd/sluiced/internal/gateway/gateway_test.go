@@ -7,11 +7,15 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -216,6 +220,31 @@ func TestOnlyAnotherIdentityEndsANode(t *testing.T) {
 		if a := <-done; !a.changed || a.next != next {
 			t.Errorf("%s: %+v", name, a)
 		}
+	}
+}
+
+// The error that ends BGP is the gateway's, and not the end of what ends with it: with a BGP server
+// left behind the process has to end.
+func TestErrorOfBGPEndsTheGateway(t *testing.T) {
+	broken := errors.New("withdraw everything")
+	for _, want := range []error{nil, broken} {
+		synctest.Test(t, func(t *testing.T) {
+			running, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			group, running := errgroup.WithContext(running)
+			group.Go(func() error {
+				<-running.Done()
+				return running.Err()
+			})
+			othersEnd := func() {
+				cancel()
+				synctest.Wait()
+			}
+			group.Go(func() error { return endsOthers(othersEnd, func() error { return want }) })
+			if err := loop.IgnoreEnd(group.Wait()); !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
+		})
 	}
 }
 
