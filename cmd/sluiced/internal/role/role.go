@@ -76,6 +76,10 @@ func (r *Role) Run(ctx context.Context, start Start) error {
 		}
 	}
 	for ctx.Err() == nil {
+		select {
+		case facts = <-r.facts: // while the last gateway ended, or failed to start
+		default:
+		}
 		if !facts.Gateway || facts.SystemID == "" {
 			if facts.SystemID != "" {
 				r.retire(ctx)

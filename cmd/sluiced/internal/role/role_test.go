@@ -58,6 +58,32 @@ func TestNodeThatFailsEndsTheProcess(t *testing.T) {
 	}
 }
 
+// A gateway that ends for facts of a node without a role is followed by the next one, where facts say
+// so by then: nothing that is programmed is removed in between.
+func TestNewerFactsCountWhenAGatewayHasEnded(t *testing.T) {
+	r := newRole(func(c *config.Config) { c.Dataplane.BPFFS = t.TempDir() })
+	r.steps.Take(event(allInSync))
+	facts, done := gateway.Facts{Gateway: true, SystemID: "a1"}, errors.New("done")
+	r.facts <- facts
+	starts := 0
+	err := r.Run(t.Context(), func(context.Context, gateway.Facts) (Runner, error) {
+		starts++
+		return fakeRunner(func(context.Context) (gateway.Facts, error) {
+			if starts == 2 {
+				return gateway.Facts{}, done
+			}
+			r.facts <- facts
+			return gateway.Facts{SystemID: "a1"}, nil
+		}), nil
+	})
+	if !errors.Is(err, done) || starts != 2 {
+		t.Errorf("error %v after %d starts", err, starts)
+	}
+	if c := r.reg.Conditions(); len(c) != 0 {
+		t.Errorf("it was looked for what can be removed: %+v", c)
+	}
+}
+
 func TestEndWhileANodeRunsIsNoError(t *testing.T) {
 	r := newRole(nil)
 	ctx, stop := context.WithCancel(t.Context())
