@@ -178,6 +178,7 @@ func (g *Gateway) leave(ctx context.Context) {
 	g.nextHops.Forget()
 	g.reg.SetCondition("bgp", false, reason.Stopped, "")
 	g.reg.SetCondition("announcements", true, reason.Stopped, "")
+	g.reg.SetCondition("standby", true, reason.NoStandby, "")
 	if g.flowsSaid {
 		g.reg.SetCondition("flows", true, reason.Stopped, "")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/loop"
+	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
@@ -60,14 +62,21 @@ func TestNodeTakesItsReportsAlong(t *testing.T) {
 	if len(g.reg.Problems()) != 1 {
 		t.Fatalf("problems %+v", g.reg.Problems())
 	}
-	g.reg.SetCondition("bgp", true, "in-sync", "")
+	g.reg.SetCondition("bgp", true, reason.InSync, "")
+	g.reg.SetCondition("standby", true, reason.Standby, "2 gateway ports are bound to other nodes and may move to this one")
 	g.leave(t.Context())
 	if p := g.reg.Problems(); len(p) != 0 {
 		t.Errorf("problems of a node that is gone: %+v", p)
 	}
-	c := g.reg.Conditions()
-	if len(c) != 2 || c[0].Name != "announcements" || !c[0].Ready || c[1].Name != "bgp" || c[1].Ready || c[0].Reason != "stopped" || c[1].Reason != "stopped" {
-		t.Errorf("conditions %+v", c)
+	want := []status.Condition{
+		{Name: "announcements", Ready: true, Reason: reason.Stopped}, {Name: "bgp", Reason: reason.Stopped}, {Name: "standby", Ready: true, Reason: reason.NoStandby},
+	}
+	got := g.reg.Conditions()
+	for i := range got {
+		got[i].Since = time.Time{}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("conditions %+v, want %+v", got, want)
 	}
 }
 
