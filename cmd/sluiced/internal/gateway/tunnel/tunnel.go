@@ -248,9 +248,12 @@ func (t *Tunnel) Problem() (why, text string) {
 // NoVTEP says why the node does not have its VTEP; empty: it does.
 func (t *Tunnel) NoVTEP() string { return t.vtep.gate() }
 
-// Forget takes back what was reported.
+// Forget takes back what was reported, and reports nothing of the VTEP from then on.
 func (t *Tunnel) Forget() {
+	t.vtep.mu.Lock()
+	t.vtep.forgotten = true
 	t.reg.Reporter(hostReports).Replace(nil)
+	t.vtep.mu.Unlock()
 	if t.broken.Load() != nil {
 		t.reg.SetCondition("fabric", true, reason.Stopped, "")
 	}

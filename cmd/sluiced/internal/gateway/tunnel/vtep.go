@@ -3,6 +3,7 @@ package tunnel
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ovn-sluice/sluice/pkg/link"
@@ -18,8 +19,12 @@ const hostReports = "host"
 type ownVTEP struct {
 	// lost says that the node takes no packets for the address; nil or empty: it does.
 	lost atomic.Pointer[string]
-	// device had the address when it was last seen; of hostChanged alone.
+	// device had the address when it was last seen; of LookAtVTEP alone.
 	device string
+
+	mu sync.Mutex // around reports
+	// forgotten: the gateway has ended, of which whoever looks may not know yet.
+	forgotten bool
 }
 
 // LookAtVTEP looks whether the node has its tunnel address. Without it nothing is announced:
@@ -47,13 +52,21 @@ func (t *Tunnel) LookAtVTEP(addresses []link.Address) {
 	}
 	if takes {
 		t.log.Info("the node has its VTEP again", "vtep", t.cfg.VTEP, "device", device)
-		t.reg.Reporter(hostReports).Replace(nil)
+		t.report(nil)
 	} else {
 		t.log.Error("the node has lost its VTEP; its routes are withdrawn", "vtep", t.cfg.VTEP, "device", t.vtep.device, "error", why)
-		t.reg.Reporter(hostReports).Replace([]status.Object{{Kind: "vtep", Key: t.cfg.VTEP.String(), State: status.Error, Reason: reason.NoVTEP, Error: why}})
+		t.report([]status.Object{{Kind: "vtep", Key: t.cfg.VTEP.String(), State: status.Error, Reason: reason.NoVTEP, Error: why}})
 	}
 	t.looks.Send()
 	t.node.VTEPChanged()
+}
+
+func (t *Tunnel) report(objects []status.Object) {
+	t.vtep.mu.Lock()
+	defer t.vtep.mu.Unlock()
+	if !t.vtep.forgotten {
+		t.reg.Reporter(hostReports).Replace(objects)
+	}
 }
 
 // VTEPLost words where the address is not any more.
