@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/role"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -18,6 +20,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/drain"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // idle is the drain of a node of which nothing is known.
 func idle(t *testing.T, log *slog.Logger) *Drain {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
@@ -22,6 +23,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // deadGateway is one whose tables list nothing and take nothing.
 func deadGateway(t *testing.T) *Gateway {

@@ -6,12 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A setting that this OVN does nothing with is named.
 func TestSettingWithoutEffect(t *testing.T) {

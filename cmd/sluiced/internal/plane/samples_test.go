@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type fakeSamples struct{ n int }
 

@@ -7,12 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway"
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/translation"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type fakeRunner func(context.Context) (gateway.Facts, error)
 

@@ -10,9 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // feature notes what is asked of it, and fails as often as it has errors.
 type feature struct {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/controlplane/evpn"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/controlplane/vrfindex"
@@ -21,6 +23,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var allInSync = ovn.InSync{SB: true, VSwitch: true, NB: true}
 

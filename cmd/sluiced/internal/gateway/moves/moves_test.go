@@ -6,7 +6,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What the first of many moves leaves is looked at although others follow it.
 func TestMovesThatFollowEachOther(t *testing.T) {

@@ -7,12 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway/tunnel"
 	"github.com/ovn-sluice/sluice/controlplane/nexthop"
 	"github.com/ovn-sluice/sluice/pkg/link"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A count that rises is told of, in the same words for as long as it does, and for a while
 // after. The first look tells nothing, nor does what a device of the underlay gets and nobody wants.

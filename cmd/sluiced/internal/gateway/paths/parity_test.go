@@ -10,12 +10,16 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // listed are routes that are in place.
 type listed map[intent.RouteKey]intent.Route

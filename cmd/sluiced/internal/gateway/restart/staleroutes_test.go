@@ -8,9 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // After a restart the routes of a node that is restarting too stay until it has
 // announced all of them, one after the other, and no longer.

@@ -5,9 +5,13 @@ import (
 	"net/netip"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // still is a node on which nothing happens.
 type still struct{}

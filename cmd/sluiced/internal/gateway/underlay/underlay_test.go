@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/settings"
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/config"
@@ -19,6 +21,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // mainTable is one in memory, with a route of others to each prefix in foreign and
 // without the link down0.

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/taps"
 	"github.com/ovn-sluice/sluice/controlplane/loadbalancer"
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -16,6 +18,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 	"github.com/ovn-sluice/sluice/pkg/wanted"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quiet is a node on which nothing happens.
 type quiet struct{}

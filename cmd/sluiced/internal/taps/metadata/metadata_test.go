@@ -4,9 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A start waits for ACLs where they are to be respected and may come, and not for ever.
 func TestAwaitsACLs(t *testing.T) {
