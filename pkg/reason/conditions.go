@@ -121,6 +121,7 @@ func Conditions() []Entry {
 		{Waiting, metadata, notReady, "With `metadata.securityGroups: respect`: the Northbound database, whose ACLs say who may ask, has not answered since sluiced started. Ports that were served stay served; no port is added. After four minutes ports with unknown ACLs are left to OVN.", "See the component `nb`."},
 		{Broken, metadata, notReady, "The proxy's namespace, or the program on the path to it, differs from what sluiced created, and cannot be restored.", "Remove what the detail names: a foreign device or namespace with the name."},
 		{StartFailed, metadata, notReady, "Metadata did not start. sluiced retries every 5 seconds. Pinned programs keep working.", "Read the detail: a foreign device or namespace, a missing capability or kernel option."},
+		{Leftovers, metadata, notReady, "Metadata is off, and some of its objects cannot be removed.", "Read the detail. Or stop sluiced and run `sluicectl cleanup`, which removes the same objects."},
 		{Idle, metadata, ready, "Nothing is steered: `metadata.backend` is `none`, or `metadata.enabled` is false.", nothing},
 		{Serving, clients, ready, "Packets of VMs here to VIPs are balanced on the VMs' taps.", nothing},
 		{Idle, clients, ready, "OVN balances packets of VMs: `loadBalancing.enabled` or `loadBalancing.clients` is false.", nothing},

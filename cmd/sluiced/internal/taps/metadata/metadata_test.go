@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -8,9 +10,25 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// What is left of metadata that is off is no start that failed.
+func TestFailed(t *testing.T) {
+	for backend, want := range map[config.Backend]string{config.BackendNova: reason.StartFailed, config.BackendNone: reason.Leftovers} {
+		c := Config{Metadata: config.Default().Metadata}
+		c.Backend = backend
+		log := slog.New(slog.DiscardHandler)
+		m := New(c, nil, nil, nil, nil, status.NewRegistry(log), log)
+		m.Failed(errors.New("the directory is in use"))
+		if got := m.reg.Conditions(); len(got) != 1 || got[0].Name != condition || got[0].Ready || got[0].Reason != want || got[0].Detail != "the directory is in use" {
+			t.Errorf("backend %s: %+v", backend, got)
+		}
+	}
+}
 
 // A start waits for ACLs where they are to be respected and may come, and not for ever.
 func TestAwaitsACLs(t *testing.T) {

@@ -46,7 +46,11 @@ const (
 
 // Failed reports a start that failed, or leftovers that cannot be removed.
 func (m *Metadata) Failed(err error) {
-	m.reg.SetCondition(condition, false, reason.StartFailed, plane.StartFailed(err, capability.SysAdmin))
+	why, text := reason.StartFailed, plane.StartFailed(err, capability.SysAdmin)
+	if !m.cfg.Used() {
+		why, text = reason.Leftovers, err.Error()
+	}
+	m.reg.SetCondition(condition, false, why, text)
 }
 
 // Serve serves metadata until ctx ends, and leaves all that is programmed.
@@ -256,7 +260,7 @@ func (r *Running) silence(staleAfter time.Duration) string {
 	return ""
 }
 
-// tellNeutron publishes what is served. d.mu is held.
+// tellNeutron publishes what is served. m.mu is held.
 func (m *Metadata) tellNeutron() {
 	if m.cfg.Dry {
 		return
