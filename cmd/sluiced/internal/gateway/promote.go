@@ -34,15 +34,26 @@ func (g *Gateway) promote(ctx context.Context) error {
 	if err != nil {
 		g.log.Warn("the routes of the older maps cannot be read; the change does not wait for those that are missing", "error", err)
 	}
-	told := func() bool { return g.ToldWanted() && g.dp.Replaced() }
-	// A node that is restarting, too, has its routes in the older maps alone.
-	prepared := func() bool { return g.filled() && !g.tables.Misses(older) }
-	if (plane.Change{Every: plane.PromoteInterval, Pause: plane.PromoteInterval, Told: told, Prepared: prepared, Failed: "the new maps cannot take over; the older ones keep forwarding; trying again",
-		Do: func(context.Context) error { return g.dp.Promote() }}).Run(ctx, g.log) {
+	const failed = "the new maps cannot take over; the older ones keep forwarding; trying again"
+	if plane.Make(ctx, promotion{g, older}, plane.Promotion, failed, g.log) {
 		g.noteLoaded()
 	}
 	return nil
 }
+
+// promotion is the change to this build's maps.
+type promotion struct {
+	*Gateway
+	// older are the routes of the older maps.
+	older map[intent.RouteKey]intent.NextHopSet
+}
+
+func (p promotion) Told() bool { return p.ToldWanted() && p.dp.Replaced() }
+
+// Prepared waits for the routes of nodes that are restarting, too: the older maps alone have them.
+func (p promotion) Prepared() bool { return p.filled() && !p.tables.Misses(p.older) }
+
+func (p promotion) Do(context.Context) error { return p.dp.Promote() }
 
 // ToldWanted tells whether the tables have been told all that is wanted of them.
 func (g *Gateway) ToldWanted() bool { return g.steps.AllInSync() && g.imported.Load() }

@@ -13,22 +13,23 @@ import (
 const changePatience = 30 * time.Second
 
 // Change is one to what has been prepared beside what forwards.
-type Change struct {
-	// Every is how often it is looked whether all is prepared, and Pause is after a change that failed.
-	Every, Pause time.Duration
-	// Told tells whether what is to be prepared is known, Prepared whether no row of it waits for
-	// its turn.
-	Told, Prepared func() bool
-	Do             func(context.Context) error
-	Failed         string // the log's message
+type Change interface {
+	// Told tells whether it is known what is to be prepared.
+	Told() bool
+	// Prepared tells whether no row of that waits for its turn. It is asked when all is told.
+	Prepared() bool
+	Do(context.Context) error
 }
 
-// Run makes the change when all is prepared, or changePatience after all was told,
-// and again until it succeeds; false when ctx ends first.
-func (c Change) Run(ctx context.Context, log *slog.Logger) bool {
+// Pace is how often it is looked whether all is prepared, and how long a change rests that failed.
+type Pace struct{ Every, Pause time.Duration }
+
+// Make makes a change when all is prepared, or changePatience after all was told, and again until it
+// succeeds; false when ctx ends first. failed is the log's message for one that does not.
+func Make(ctx context.Context, c Change, at Pace, failed string, log *slog.Logger) bool {
 	var since time.Time
 	said := ""
-	for wait := c.Every; loop.Sleep(ctx, wait); {
+	for wait := at.Every; loop.Sleep(ctx, wait); {
 		if !c.Told() {
 			since = time.Time{}
 			continue
@@ -45,9 +46,9 @@ func (c Change) Run(ctx context.Context, log *slog.Logger) bool {
 		}
 		if err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			log.Warn(c.Failed, "error", err)
+			log.Warn(failed, "error", err)
 		}
-		wait = c.Pause
+		wait = at.Pause
 	}
 	return false
 }

@@ -21,9 +21,12 @@ import (
 const (
 	// Retry is between two tries of a start, or of a replacement.
 	Retry = 5 * time.Second
-	// PromoteInterval is how often it is looked whether maps or programs can change over.
-	PromoteInterval = 200 * time.Millisecond
+	// promoteInterval is how often it is looked whether maps or programs can change over.
+	promoteInterval = 200 * time.Millisecond
 )
+
+// Promotion is the pace of a change from maps of an older layout to this build's.
+var Promotion = Pace{Every: promoteInterval, Pause: promoteInterval}
 
 // StartFailed is the text of a start that failed, with the capabilities that it lacks where the
 // kernel refused something.
@@ -82,7 +85,7 @@ func Replace(ctx context.Context, dp *ebpf.Dataplane, calm func() bool, failed f
 // at once. False: ctx ends first.
 func awaitCalm(ctx context.Context, dp *ebpf.Dataplane, calm func() bool) bool {
 	for begin := time.Now(); Effective(dp) && !calm() && time.Since(begin) < bgp.DefaultDeferralTime; {
-		if !loop.Sleep(ctx, PromoteInterval) {
+		if !loop.Sleep(ctx, promoteInterval) {
 			return false
 		}
 	}

@@ -102,26 +102,30 @@ func (t *Tunnel) changeMode(ctx context.Context) error {
 		return nil
 	}
 	t.log.Info("the devices of the other device mode forward until the new ones are prepared", "per_vrf", t.cfg.PerVRF)
-	told := func() bool { return t.node.ToldWanted() && !t.dp.Staged() && t.dp.Replaced() }
-	change := plane.Change{Every: modeInterval, Pause: modePause, Told: told, Prepared: t.prepared, Do: t.takePort,
-		Failed: "the UDP port cannot be taken over from the other device mode, which keeps forwarding; trying again"}
-	if change.Run(ctx, t.log) {
+	const failed = "the UDP port cannot be taken over from the other device mode, which keeps forwarding; trying again"
+	if plane.Make(ctx, modeChange{t}, plane.Pace{Every: modeInterval, Pause: modePause}, failed, t.log) {
 		return t.leaveMode(ctx)
 	}
 	return nil
 }
 
-// prepared tells whether no row of the new mode waits for its turn.
-func (t *Tunnel) prepared() bool {
+// modeChange is the change over to the device mode of the configuration.
+type modeChange struct{ *Tunnel }
+
+func (t modeChange) Told() bool {
+	return t.node.ToldWanted() && !t.dp.Staged() && t.dp.Replaced()
+}
+
+func (t modeChange) Prepared() bool {
 	if t.cfg.PerVRF {
 		return t.tables.Settled(intent.PathKernel)
 	}
 	return t.tables.Settled(intent.PathEBPF)
 }
 
-// takePort gives the UDP port to the devices of the new mode, and has the VRFs' rows
+// Do gives the UDP port to the devices of the new mode, and has the VRFs' rows
 // and then their flows follow.
-func (t *Tunnel) takePort(ctx context.Context) error {
+func (t modeChange) Do(ctx context.Context) error {
 	t.mode.Lock()
 	defer t.mode.Unlock()
 	begin := time.Now()

@@ -76,8 +76,6 @@ const (
 	condition = "clients"
 	// lookInterval is how often the condition is looked at: another Open vSwitch may run.
 	lookInterval = time.Second
-	// tapPatience is how long maps of an older layout go on for VMs whose taps are not there.
-	tapPatience = 10 * time.Second
 )
 
 // New makes it. It does no I/O.
@@ -262,39 +260,6 @@ func (b *Balancing) noteReplaced(failed error) {
 	defer b.mu.Unlock()
 	b.failed = failed
 	b.note()
-}
-
-// promote changes from maps of an older layout to this build's when they are filled. Taps that are
-// not there are waited for as long as tapPatience allows.
-func (b *Balancing) promote(ctx context.Context, r *Running) error {
-	if !r.Dataplane.Staged() {
-		return nil
-	}
-	filled := func() bool {
-		return tables.Of(r.Tables, intent.ClientVIPs).Settled() && tables.Of(r.Tables, intent.ClientNeighbors).Settled()
-	}
-	var since time.Time
-	prepared := func() bool {
-		if since.IsZero() {
-			since = time.Now()
-		}
-		return tables.Of(r.Tables, intent.TapClients).Settled() || time.Since(since) >= tapPatience
-	}
-	told := func() bool {
-		known := b.Told() && b.node.AllInSync() && r.Dataplane.Replaced() && filled()
-		if !known {
-			since = time.Time{}
-		}
-		return known
-	}
-	change := plane.Change{Every: plane.PromoteInterval, Pause: plane.PromoteInterval, Told: told, Prepared: prepared,
-		Failed: "the new maps of taps cannot take over; the older ones stay in use; trying again", Do: func(context.Context) error { return r.Dataplane.Promote() }}
-	if change.Run(ctx, b.log) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.note()
-	}
-	return nil
 }
 
 // Retire takes away what an earlier start made.
