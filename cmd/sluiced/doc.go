@@ -4,9 +4,9 @@
 // This package is flags and wiring. The parts of the daemon are the packages below internal:
 // translation takes OVN's events in one order; role knows what the node is for, and starts its
 // gateway; taps runs what is done on VMs' taps; report and explain answer. What to forward is
-// computed by the packages under controlplane, programmed by those under dataplane, and kept as
-// wanted by package reconcile.
+// computed by the packages under controlplane, programmed by those under dataplane, and compared
+// with what is wanted by package reconcile.
 //
-// It changes nothing on the machine before it holds the lock of its state
-// directory, and leaves forwarding as it is when it ends.
+// It changes nothing on the node before it holds the lock of its state directory, and leaves
+// forwarding as it is when it ends.
 package main

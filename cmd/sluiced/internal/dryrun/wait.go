@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// dryRunTimeout bounds the wait for the databases, dryRunPatience that for a
+	// timeout bounds the wait for the databases, connectPatience that for a
 	// connection to one.
-	dryRunTimeout  = time.Minute
-	dryRunPatience = 10 * time.Second
-	// dryRunQuiet is how long it waits without a word.
-	dryRunQuiet = 2 * time.Second
+	timeout         = time.Minute
+	connectPatience = 10 * time.Second
+	// quiet is how long it waits without a word.
+	quiet = 2 * time.Second
 )
 
 // preflight tells of the configuration what could not be used on this node, before
@@ -35,7 +35,7 @@ func preflight(cfg *config.Config) error {
 // waitInSync waits until everything that the intent is computed from is read, or
 // cannot be. It says in notes what it waits for.
 func (d dryRun) waitInSync(ctx context.Context, notes io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	start, said := time.Now(), false
 	for !d.Steps.AllInSync() || !d.Metadata.Told() || !d.Balancing.Told() {
@@ -43,7 +43,7 @@ func (d dryRun) waitInSync(ctx context.Context, notes io.Writer) error {
 		if errs := d.hopeless(waited); len(errs) > 0 {
 			return errors.Join(errs...)
 		}
-		if !said && waited > dryRunQuiet {
+		if !said && waited > quiet {
 			said = true
 			output.Printf(notes, "waiting for %s\n", strings.ReplaceAll(errors.Join(d.unread()...).Error(), "\n", "; "))
 		}
@@ -69,11 +69,11 @@ func (d dryRun) hopeless(waited time.Duration) []error {
 	southbound := false
 	for _, session := range s.Sessions {
 		southbound = southbound || session.Database == "OVN_Southbound"
-		if !session.Connected && session.LastError != nil && waited > dryRunPatience {
+		if !session.Connected && session.LastError != nil && waited > connectPatience {
 			errs = append(errs, sessionError(session))
 		}
 	}
-	if s.InSync.VSwitch && !southbound && waited > dryRunQuiet {
+	if s.InSync.VSwitch && !southbound && waited > quiet {
 		errs = append(errs, errors.New("Open_vSwitch.external_ids:ovn-remote is not set, and neither is ovn.sb"))
 	}
 	return errs

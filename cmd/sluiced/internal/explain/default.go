@@ -62,23 +62,23 @@ func (n node) explainEnd(a netip.Addr) []status.Step {
 }
 
 // explainWayOut looks for the host's route to an address of the underlay, and for the
-// way by which packets may leave there.
+// device by which packets may leave there.
 func (n node) explainWayOut(a netip.Addr) status.Step {
 	s := status.Step{Layer: status.LayerDataplane, Object: fmt.Sprintf("the host's route to %s", a),
 		Hint: "Packets from exposed addresses leave by the host's main routing table, and only by exposure.devices: the links of the paths to the BGP neighbours, unless the configuration names others."}
-	way, err := link.New(netns.Namespace{}).Towards(a)
+	path, err := link.New(netns.Namespace{}).Towards(a)
 	if err != nil {
 		s.Detail = err.Error()
 		return s
 	}
-	in, err := tables.Of(n.Tables(), intent.UnderlayDevices).State(way.Name)
+	in, err := tables.Of(n.Tables(), intent.UnderlayDevices).State(path.Name)
 	switch {
 	case in:
-		s.Found, s.Detail, s.Hint = true, "by "+way.Name, ""
+		s.Found, s.Detail, s.Hint = true, "by "+path.Name, ""
 	case err != nil:
-		s.Detail = fmt.Sprintf("by %s, which has no program: %v", way.Name, err)
+		s.Detail = fmt.Sprintf("by %s, which has no program: %v", path.Name, err)
 	default:
-		s.Detail = fmt.Sprintf("by %s, which is no device of the underlay", way.Name)
+		s.Detail = fmt.Sprintf("by %s, which is no device of the underlay", path.Name)
 	}
 	return s
 }

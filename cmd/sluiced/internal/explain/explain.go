@@ -66,7 +66,7 @@ func (e *Explainer) Explain(ctx context.Context, q status.Query) (status.Explana
 	return out, err
 }
 
-// vipNotes tells which of the ends are VIPs: packets to and from these go other ways.
+// vipNotes tells which of the ends are VIPs: packets to and from these take other paths.
 func (e *Explainer) vipNotes(q status.Query) (notes []string) {
 	type vip struct {
 		addr netip.Addr
@@ -103,7 +103,7 @@ func (e *Explainer) vipNotes(q status.Query) (notes []string) {
 	return notes
 }
 
-// explain joins what each layer says of a path, in the order of the packet's way.
+// explain joins what each layer says of a path, in the order in which a packet meets them.
 func (e *Explainer) explain(ctx context.Context, q status.Query) (status.Explanation, error) {
 	if q.VRF == intent.DefaultVRF {
 		return e.explainDefault(ctx, q), nil
@@ -139,7 +139,7 @@ func (e *Explainer) explain(ctx context.Context, q status.Query) (status.Explana
 	return out, err
 }
 
-// inside explains a way that OVN forwards itself.
+// inside explains a path on which OVN alone forwards.
 func (e *Explainer) inside(q status.Query) (steps []status.Step, inside bool) {
 	e.follower.View(func(rows *ovn.Rows) { steps, inside = e.steps.Inside(rows, q) })
 	return steps, inside

@@ -14,7 +14,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// trace runs the programs of a VM's tap on a synthetic packet.
+// traceTap runs the programs of a VM's tap on a synthetic packet.
 func (e *Explainer) traceTap(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
 	out := status.Trace{Request: r, Decisions: []status.Decision{}}
 	m, err := e.tapOf(r.Port)

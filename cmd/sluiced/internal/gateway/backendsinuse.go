@@ -11,11 +11,11 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
-// backendsLook is how often it is looked whether flows use ways that are about to go.
+// backendsLook is how often it is looked whether sessions use paths that are about to be deleted.
 const backendsLook = 10 * time.Minute
 
-// watchBackendsInUse has the ways to backends that no VIP leads to any more stay for as long as
-// flows use them. All flows are read for that, so only when one is to go soon.
+// watchBackendsInUse has the paths to backends that no VIP leads to any more stay for as long as
+// sessions use them. All sessions are read for that, so only when one is to go soon.
 func (g *Gateway) watchBackendsInUse(ctx context.Context) error {
 	for loop.Sleep(ctx, beat.Until(backendsLook)) {
 		due := false

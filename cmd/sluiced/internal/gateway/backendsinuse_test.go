@@ -11,7 +11,7 @@ import (
 )
 
 // Of the flows to a backend the latest packet counts; those that have ended, or are no flows to
-// VIPs, need no way.
+// VIPs, need no path.
 func TestBackendsInUse(t *testing.T) {
 	one, two := netip.MustParseAddrPort("10.1.0.1:8080"), netip.MustParseAddrPort("[fd01::1]:8080")
 	u := backendsInUse{}

@@ -19,7 +19,7 @@ func (g *Gateway) newBFD() (err error) {
 }
 
 // lostPaths are the neighbours that BFD does not reach, as far as that is wrong: a
-// path that was up, or something that is in the way here.
+// path that was up, or something that is wrong here.
 func lostPaths(s bfd.Status) []status.Object {
 	var out []status.Object
 	for _, p := range s.Sessions {

@@ -1,5 +1,5 @@
-// Package health keeps the conditions that nobody else tells of: the databases, settings with which
-// an operator may not be content, rows that wait for long, and pins that are gone.
+// Package health keeps the conditions that nobody else tells of: the databases, settings of which
+// an operator has to know, rows that wait for long, and pins that are gone.
 package health
 
 import (

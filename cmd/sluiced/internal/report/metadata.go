@@ -33,7 +33,7 @@ func (r *Report) Metadata() status.Metadata {
 	return out
 }
 
-// port joins what is wanted of a port and what there is. Without a receiver nothing is
+// port joins what is wanted of a port and what there is. Without w nothing is
 // there.
 func portOf(w *steered.Running, p metadata.PortStatus) status.MetadataPort {
 	out := status.MetadataPort{
@@ -66,7 +66,7 @@ func formOf(v metadata.Via) status.MetadataForm {
 	return status.LeftToOVN
 }
 
-// ExplainMetadata is the answer to "sluicectl metadata explain": the steps of a request's way.
+// ExplainMetadata is the answer to "sluicectl metadata explain": the steps of a request.
 func (r *Report) ExplainMetadata(name string) (status.MetadataExplanation, error) {
 	all, out := r.Metadata(), status.MetadataExplanation{Port: name, Works: true}
 	step := func(layer status.Layer, object string, found bool, detail, hint string) {

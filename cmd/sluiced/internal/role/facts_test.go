@@ -71,7 +71,7 @@ func TestUnderlayNeedsNoSouthboundDatabase(t *testing.T) {
 }
 
 // The facts of such a node are followed while the Southbound database is away, too: the
-// way to it may hang on them. Without a system-id they say nothing.
+// path to it may hang on them. Without a system-id they say nothing.
 func TestFactsOfTheUnderlayAreFollowedWithoutOVN(t *testing.T) {
 	r := newRole(func(c *config.Config) { c.OVN.SystemID, c.Underlay.Announce.VTEP = "a1", true })
 	r.Take(event(allInSync))

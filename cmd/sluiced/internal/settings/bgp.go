@@ -97,6 +97,7 @@ func bfdMode(b config.BFD) bgp.BFD {
 	return bgp.BFDFollow
 }
 
+// BFDPeers are the neighbours with BFD, and how each is watched.
 func BFDPeers(c *config.Config) []bfd.Peer {
 	var out []bfd.Peer
 	for _, n := range c.BGP.Neighbors {

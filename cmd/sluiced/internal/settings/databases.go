@@ -16,6 +16,7 @@ func InactivityProbe(cfg *config.Config) time.Duration {
 	return cfg.OVN.InactivityProbe.Duration
 }
 
+// TLSFiles are those of a session with a database.
 func TLSFiles(t config.TLS) ovsdb.TLSFiles {
 	return ovsdb.TLSFiles{Cert: t.Certificate, Key: t.PrivateKey, CA: t.CACert}
 }

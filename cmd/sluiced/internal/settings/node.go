@@ -7,6 +7,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/config"
 )
 
+// Limits are the sizes of the maps.
 func Limits(s config.Sizes) ebpf.Limits {
 	return ebpf.Limits{
 		VRFs: s.VRFs, Gateways: s.Gateways, VTEPs: s.VTEPs, Served: s.Served, Hosts: s.Hosts, Prefixes: s.Prefixes, NextHops: s.NextHops,

@@ -8,6 +8,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
+// Underlay is the part of the configuration of routes that are learned from the underlay. Packets may
+// have vtep as their source, beside the addresses that it names.
 func Underlay(c config.Underlay, vtep netip.Addr) underlay.Config {
 	out := underlay.Config{Metric: c.Install.Metric, Sources: append(append([]netip.Addr{}, c.Install.Source...), vtep)}
 	for _, m := range c.Install.Accept {

@@ -132,7 +132,7 @@ func (h *NextHops) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// decide looks up all ways and acts on them. It returns when to do so again by itself.
+// decide looks up all paths and acts on them. It returns when to do so again by itself.
 func (h *NextHops) decide(ctx context.Context) <-chan time.Time {
 	all := h.node.Imported() // asked before the VTEPs: all that BGP has told of are among them
 	vteps := h.speaker.NextHops()

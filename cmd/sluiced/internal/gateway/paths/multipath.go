@@ -11,7 +11,7 @@ import (
 )
 
 // oneWay reports the settings of the node by which all flows between two VMs
-// would go one of several ways on the kernel path, unlike on the eBPF path. They are
+// would take one of several next hops on the kernel path, unlike on the eBPF path. They are
 // looked at only if there is a choice, and never changed.
 func (p *Paths) oneWay() []status.Object {
 	var choices [2]bool // IPv4, IPv6

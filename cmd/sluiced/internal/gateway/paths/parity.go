@@ -45,7 +45,7 @@ const (
 	// parityBatch is how many routes one look compares.
 	parityBatch = 256
 	// parityRest is the longest rest after a look. What a look takes is mostly CPU
-	// time, but on a machine that is out of it most of it is waiting.
+	// time, but on a node that is out of it most of it is waiting.
 	parityRest = time.Minute
 	// Reports is the source of what WatchParity reports.
 	Reports = "parity"

@@ -37,10 +37,9 @@ type Node interface {
 // Release lets the neighbours have this node's End-of-RIB once all databases are in
 // sync, what was programmed before a restart has been compared, and all announcements are
 // handed over: a neighbour drops what it kept of this node and is not told again. What never
-// settles is waited for as long as patience allows, which is asked from then on, and not before
-// what is written has an effect. Before
-// that nothing of OVN's is told; but what the underlay announces is, for the way to OVN
-// may depend on it. It tells whether it has released them: ctx may end first.
+// settles is waited for as long as patience allows, which is asked from the time on at which what is
+// written has an effect. Before, nothing of OVN's is announced, and what the underlay announces is: the
+// path to OVN may need it. It tells whether it has released them: ctx may end first.
 func Release(ctx context.Context, s Sessions, n Node, restart time.Duration, log *slog.Logger) bool {
 	tick, count := time.NewTicker(releaseEvery), time.NewTicker(progressEvery)
 	defer tick.Stop()

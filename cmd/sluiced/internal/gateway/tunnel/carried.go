@@ -22,7 +22,7 @@ type Carried struct {
 	// fabric is the number of sluice-vxlan; 0: VXLAN devices of VRFs have the UDP port,
 	// or nothing has.
 	fabric int
-	// carries: sluice-vxlan has it.
+	// carries: sluice-vxlan has the UDP port.
 	carries bool
 }
 

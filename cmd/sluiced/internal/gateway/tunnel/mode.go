@@ -28,10 +28,10 @@ const (
 	turnPatience = 10 * time.Second
 )
 
-// Open opens the programs and makes the fabric device, in this order: the device
-// down, the programs, the device up. Programs of another build go on until replacePrograms,
-// if what is pinned has forwarded until now; else they are replaced here. Where the whole node is on the kernel path there
-// is none, but for one that carries still.
+// Open opens the programs and makes sluice-vxlan, in this order: the device down, the programs, the
+// device up. Programs of another build go on until plane.Replace, if what is pinned has forwarded until
+// now; else they are replaced here. With one device for each VRF there is no sluice-vxlan, but for one
+// that still forwards.
 func (t *Tunnel) Open(ctx context.Context, before *Carried) (*ebpf.Dataplane, error) {
 	load := func(ifindex int) error {
 		dp, err := t.programs.Open(ifindex)
@@ -73,7 +73,7 @@ func (t *Tunnel) enter(ctx context.Context, fabric *kernel.Fabric, before *Carri
 	return errors.Join(load(0), t.removeDevice())
 }
 
-// removeDevice removes a sluice-vxlan that carries nothing.
+// removeDevice removes a sluice-vxlan that forwards nothing.
 func (t *Tunnel) removeDevice() error {
 	fabric := t.device(nil)
 	ours, err := fabric.Exists()
@@ -149,7 +149,7 @@ func (t modeChange) Do(ctx context.Context) error {
 }
 
 // nothingPrepared is an error where the kernel takes none of the VRFs, as one that has
-// no VRF devices: what carries them goes on.
+// no VRF devices: the devices of the other mode go on.
 func (t *Tunnel) nothingPrepared() (err error) {
 	if !t.cfg.PerVRF {
 		return nil
@@ -192,7 +192,7 @@ func (t *Tunnel) leaveMode(ctx context.Context) error {
 }
 
 // lookAtGuard is lookAtDevice where the whole node is on the kernel path. The guard is
-// not put on devices that carry what another agent's routes brought before BGP tells
+// not put on devices that forward by another agent's routes before BGP tells
 // who the VTEPs are.
 func (t *Tunnel) lookAtGuard() {
 	var err error

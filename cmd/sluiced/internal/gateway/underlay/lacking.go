@@ -23,7 +23,7 @@ const (
 )
 
 // lackingDevices tells of devices of the underlay that are wanted and not there, and of
-// neighbours whose way could not be found.
+// neighbours to which no path was found.
 func lackingDevices(wanted map[string]intent.UnderlayDevice, lost map[netip.Addr]error) []status.Object {
 	all, err := link.New(netns.Namespace{}).Links()
 	if err != nil {
@@ -36,8 +36,8 @@ func lackingDevices(wanted map[string]intent.UnderlayDevice, lost map[netip.Addr
 	return lacking(wanted, there, lost)
 }
 
-// lacking makes the objects: of devices that are not there, of neighbours that there
-// is no way to, and one of its own when no device is left.
+// lacking makes the objects: of devices that are not there, of neighbours to which
+// there is no path, and one of its own when no device is left.
 func lacking(wanted map[string]intent.UnderlayDevice, there map[string]bool, lost map[netip.Addr]error) []status.Object {
 	var out []status.Object
 	say := func(key, detail string) {

@@ -26,8 +26,8 @@ func TestLackingDevices(t *testing.T) {
 		"one of two":               {"up1 up9", none, "warning up9"},
 		"a name that is not there": {"up9", none, "warning up9, error all"},
 		"no name":                  {"", none, "error all"},
-		"no way":                   {"", gone, "warning 192.0.2.1, warning 2001:db8::1, error all"},
-		"kept, and no way":         {"up1", gone, "warning 192.0.2.1, warning 2001:db8::1"},
+		"no path":                  {"", gone, "warning 192.0.2.1, warning 2001:db8::1, error all"},
+		"stale, and no path":       {"up1", gone, "warning 192.0.2.1, warning 2001:db8::1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted := map[string]intent.UnderlayDevice{}

@@ -11,7 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
-// routing is link.Facts as far as the ways to the BGP neighbours go.
+// routing is link.Facts as far as the paths to the BGP neighbours need it.
 type routing interface {
 	Towards(netip.Addr) (link.Underlay, error)
 	ByDefault(netip.Addr) (bool, error)
@@ -23,10 +23,10 @@ type lastRoutes struct {
 	routing routing
 	log     *slog.Logger
 	last    map[string]intent.UnderlayDevice
-	// routed are the neighbours that had a route of their own. nil: no way was looked
-	// for yet, and last is what an earlier start left.
+	// routed are the neighbours that had a route of their own. nil: no path was looked
+	// up yet, and last is what an earlier start left.
 	routed map[netip.Addr]bool
-	// lost are the neighbours whose way could not be found when it was last looked for.
+	// lost are the neighbours to which the last look has found no path.
 	lost map[netip.Addr]error
 }
 
@@ -35,9 +35,9 @@ func newLastRoutes(cfg *config.Config, log *slog.Logger, left map[string]intent.
 	return &lastRoutes{cfg: cfg, routing: link.New(netns.Namespace{}), log: log, last: left}
 }
 
-// devices names them: those of the configuration, else those of the ways to the
-// neighbours. While the way to a neighbour cannot be found, or a default route has
-// taken the place of the one that was, those of before stay: that may lead to the
+// devices names them: those of the configuration, else those of the paths to the
+// neighbours. While no path to a neighbour is found, or a default route has
+// taken the place of its route, those of before stay: the default route may lead to the
 // management network. Whether it has done so before a restart shows in its device,
 // which would be one of those that were left. There are none where nothing is exposed.
 func (w *lastRoutes) devices() map[string]intent.UnderlayDevice {
@@ -62,17 +62,17 @@ func (w *lastRoutes) devices() map[string]intent.UnderlayDevice {
 			add(b.Interface)
 			continue
 		}
-		way, err := w.routing.Towards(b.Address)
+		path, err := w.routing.Towards(b.Address)
 		if err != nil {
 			w.log.Debug("the path to a BGP neighbour cannot be found", "neighbor", b.Address, slog.Any("error", err))
 			w.lost[b.Address] = err
 			maps.Copy(out, w.last)
 			continue
 		}
-		if way.Name == "lo" {
+		if path.Name == "lo" {
 			continue
 		}
-		_, known := w.last[way.Name]
+		_, known := w.last[path.Name]
 		anywhere := w.leadsAnywhere(b.Address)
 		if !anywhere || first && len(w.last) > 0 && !known {
 			w.routed[b.Address] = true
@@ -81,13 +81,13 @@ func (w *lastRoutes) devices() map[string]intent.UnderlayDevice {
 			maps.Copy(out, w.last)
 			continue
 		}
-		add(way.Name)
+		add(path.Name)
 	}
 	w.last = out
 	return maps.Clone(out)
 }
 
-// leadsAnywhere tells whether the way to a neighbour is a default route, or not known.
+// leadsAnywhere tells whether the route to a neighbour is a default route, or not known.
 func (w *lastRoutes) leadsAnywhere(neighbor netip.Addr) bool {
 	byDefault, err := w.routing.ByDefault(neighbor)
 	return err != nil || byDefault

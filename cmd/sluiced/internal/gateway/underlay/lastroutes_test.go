@@ -16,7 +16,7 @@ import (
 
 // madeUpRouting has a word for each destination: the device of its route, with a star for
 // a default route, a question mark where it is not known whether it is one, and nothing
-// where there is no way.
+// where there is no path.
 type madeUpRouting map[string]string
 
 func (r madeUpRouting) Towards(a netip.Addr) (link.Underlay, error) {
@@ -45,14 +45,14 @@ func TestDevicesOfTheUnderlay(t *testing.T) {
 		"routes of their own": {"", "up1/up2", "up1,up2"},
 		"they move":           {"", "up1/up2 up3/up2 up3/up4", "up1,up2 up2,up3 up3,up4"},
 		"a default route is the only one there is": {"", "up1*/up1*", "up1"},
-		"and it moves":                          {"", "up1*/up1* up2*/up2*", "up1 up2"},
-		"a default route in place of one's own": {"", "up1/up1 mgmt*/up1 mgmt*/mgmt* mgmt*/mgmt* up2/up2", "up1 up1 up1 up1 up2"},
-		"of IPv6 alone":                         {"", "up1/up2 up1/mgmt* up1/up3", "up1,up2 up1,up2 up1,up3"},
-		"no way":                                {"", "up1/up2 / up1/up2", "up1,up2 up1,up2 up1,up2"},
-		"one has no way":                        {"", "up1/up2 up1/", "up1,up2 up1,up2"},
+		"and it moves":                              {"", "up1*/up1* up2*/up2*", "up1 up2"},
+		"a default route in place of one's own":     {"", "up1/up1 mgmt*/up1 mgmt*/mgmt* mgmt*/mgmt* up2/up2", "up1 up1 up1 up1 up2"},
+		"of IPv6 alone":                             {"", "up1/up2 up1/mgmt* up1/up3", "up1,up2 up1,up2 up1,up3"},
+		"no path":                                   {"", "up1/up2 / up1/up2", "up1,up2 up1,up2 up1,up2"},
+		"one has no path":                           {"", "up1/up2 up1/", "up1,up2 up1,up2"},
 		"not known whether it is a default route":   {"", "up1/up2 mgmt?/up2", "up1,up2 up1,up2"},
 		"a neighbour of the node itself":            {"", "lo/up2", "up2"},
-		"restart, and no way":                       {"up1,up2", "/ up1/up2", "up1,up2 up1,up2"},
+		"restart, and no path":                      {"up1,up2", "/ up1/up2", "up1,up2 up1,up2"},
 		"restart, and a default route in its place": {"up1", "mgmt*/mgmt* mgmt*/mgmt* up1/up2", "up1 up1 up1,up2"},
 		"restart, IPv6 alone has lost its route":    {"up1,up2", "up1/mgmt*", "up1,up2"},
 		"restart with the default route of before":  {"up1", "up1*/up1* up2*/up2*", "up1 up2"},
@@ -77,9 +77,9 @@ func TestDevicesOfTheUnderlay(t *testing.T) {
 						t.Errorf("row %+v of %s", d, name)
 					}
 				}
-				for a, way := range map[string]string{four: to4, six: to6} {
-					if _, lost := w.lost[netip.MustParseAddr(a)]; lost != (way == "") {
-						t.Errorf("%s: the way to %s is lost: %v", step, a, lost)
+				for a, path := range map[string]string{four: to4, six: to6} {
+					if _, lost := w.lost[netip.MustParseAddr(a)]; lost != (path == "") {
+						t.Errorf("%s: the path to %s is lost: %v", step, a, lost)
 					}
 				}
 				got = append(got, strings.Join(slices.Sorted(maps.Keys(devices)), ","))

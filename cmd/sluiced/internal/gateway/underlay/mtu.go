@@ -11,7 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
-// MTU is that of the way to the BGP neighbours, unless the configuration names it.
+// MTU is that of the paths to the BGP neighbours, unless the configuration names it.
 func MTU(c *config.Config, vtep netip.Addr) (int, error) {
 	if c.Fabric.MTU != 0 {
 		return int(c.Fabric.MTU), nil
@@ -24,8 +24,8 @@ func MTU(c *config.Config, vtep netip.Addr) (int, error) {
 	return mtuTowards(c.BGP.Neighbors, func(n config.Neighbor) (int, error) { return neighborMTU(facts, n) })
 }
 
-// mtuTowards is the least of the links with a neighbour each, since a tunnel may go by
-// any of them; without such links that of the way to the first neighbour to whom there
+// mtuTowards is the least of the links with a neighbour each, since a tunnel may use
+// any of them; without such links that of the path to the first neighbour to which there
 // is one: BGP itself may have still to find the others.
 func mtuTowards(neighbors []config.Neighbor, mtu func(config.Neighbor) (int, error)) (int, error) {
 	var errs []error

@@ -148,15 +148,15 @@ func TestMTUTowardsTheFabric(t *testing.T) {
 		neighbors []config.Neighbor
 		want      int
 	}{
-		{"the first with a way", []config.Neighbor{near("192.0.2.9"), near("192.0.2.2"), near("192.0.2.1")}, 9000},
+		{"the first with a path", []config.Neighbor{near("192.0.2.9"), near("192.0.2.2"), near("192.0.2.1")}, 9000},
 		{"the least of the links", []config.Neighbor{near("192.0.2.1"), on("eth1"), on("eth2"), on("eth9")}, 4000},
-		{"no way", []config.Neighbor{near("192.0.2.9"), on("eth9")}, 0},
+		{"no path", []config.Neighbor{near("192.0.2.9"), on("eth9")}, 0},
 	} {
 		got, err := mtuTowards(tc.neighbors, func(n config.Neighbor) (int, error) {
 			if m, ok := known[cmp.Or(n.Interface, n.Address.String())]; ok {
 				return m, nil
 			}
-			return 0, errors.New("no way")
+			return 0, errors.New("no path")
 		})
 		if got != tc.want || (err == nil) != (got != 0) {
 			t.Errorf("%s: %d, %v", tc.name, got, err)
