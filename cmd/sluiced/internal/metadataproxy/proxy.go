@@ -91,7 +91,11 @@ func (p *process) run(ctx context.Context, before []service.Socket, again <-chan
 		case <-again:
 		}
 		p.log.Info("sluiced metadata restarts in place")
-		if err := check(ctx); err != nil {
+		err := check(ctx)
+		if ctx.Err() != nil {
+			continue // it has ended the look, too
+		}
+		if err != nil {
 			p.log.Error("sluiced metadata does not restart in place: the build or the configuration is not usable", "error", err)
 			continue
 		}
