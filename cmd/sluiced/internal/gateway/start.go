@@ -58,7 +58,7 @@ type Daemon interface {
 	ObserveAnnounceDelay(time.Duration)
 	// Stage is that of a drain.
 	Stage() drain.Stage
-	// AtWork is called when answers can be given of the gateway, and with nil before it ends.
+	// AtWork is called when answers can be given of the gateway, and with nil when its parts have ended.
 	AtWork(*Gateway)
 }
 
