@@ -1,31 +1,26 @@
 package tables
 
 import (
-	"os"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
-	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 )
 
-// Every table of package intent is in exactly one order, but those that only the gateway reads.
+// Every table of package intent is in exactly one order, and once in it, but those that only the gateway reads.
 func TestEveryTableIsInOneOrder(t *testing.T) {
-	text, err := os.ReadFile("../intent/table.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	in := map[string]int{"relays": 1, "standby": 1, "learners": 1} // Gateway.want and Gateway.patch
-	for _, keys := range [][]any{keysIn(order), keysIn(clientsOrder), keysIn(metadataOrder), keysIn(underlayOrder)} {
-		once := map[string]bool{}
-		for _, table := range keys {
-			once[reflect.ValueOf(table).Elem().FieldByName("Name").String()] = true
-		}
-		for name := range once {
+	for _, names := range [][]string{namesIn(order), namesIn(clientsOrder), namesIn(metadataOrder), namesIn(underlayOrder)} {
+		for _, name := range names {
 			in[name]++
 		}
 	}
-	tables := regexp.MustCompile(`= &Table\[[^\]]*\]\{"([^"]+)"`).FindAllSubmatch(text, -1)
-	for _, table := range tables {
-		name := string(table[1])
+	tables := tablesOfIntent(t)
+	for _, name := range tables {
 		if in[name] != 1 {
 			t.Errorf("table %s is in %d orders", name, in[name])
 		}
@@ -36,24 +31,76 @@ func TestEveryTableIsInOneOrder(t *testing.T) {
 	}
 }
 
-// keysIn are the tables of an order; a table with an early part is in it twice.
-func keysIn[O owner](list []entry[O]) (keys []any) {
-	for _, e := range list {
-		keys = append(keys, e.Key())
+// tablesOfIntent are the names of the tables that any file of package intent makes.
+func tablesOfIntent(t *testing.T) (names []string) {
+	files, err := filepath.Glob("../intent/*.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return keys
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			table, is := n.(*ast.CompositeLit)
+			if !is {
+				return true
+			}
+			of, is := table.Type.(*ast.IndexListExpr)
+			if !is {
+				return true
+			}
+			if kind, is := of.X.(*ast.Ident); !is || kind.Name != "Table" {
+				return true
+			}
+			names = append(names, nameOf(table))
+			return true
+		})
+	}
+	return names
+}
+
+// nameOf is the field Name of a table, which is the first one.
+func nameOf(table *ast.CompositeLit) string {
+	for i, field := range table.Elts {
+		if pair, is := field.(*ast.KeyValueExpr); is {
+			if key, is := pair.Key.(*ast.Ident); !is || key.Name != "Name" {
+				continue
+			}
+			field = pair.Value
+		} else if i > 0 {
+			continue
+		}
+		if text, is := field.(*ast.BasicLit); is {
+			name, _ := strconv.Unquote(text.Value)
+			return name
+		}
+	}
+	return ""
+}
+
+// namesIn are the tables of an order, without the early parts of some.
+func namesIn[O owner](list []entry[O]) (names []string) {
+	for _, e := range list {
+		if !strings.HasPrefix(reflect.TypeOf(e).Name(), "early[") {
+			names = append(names, reflect.ValueOf(e.Key()).Elem().FieldByName("Name").String())
+		}
+	}
+	return names
 }
 
 // concern knows every table of a gateway: one that it forgets would hold back rows of all VRFs.
 func TestEveryTableHasItsConcern(t *testing.T) {
 	b := newBench()
-	stages := map[any]stage{} // of the tables themselves, which come after their early parts
-	for _, e := range order {
-		stages[e.Key()] = e.Stage(b.Tables)
-	}
-	for table, s := range stages {
-		if b.concern(s).all {
-			t.Errorf("%T: concern in behind.go has no case of it", table)
+	b.Pipeline.View(func() {
+		for _, s := range b.Pipeline.Stages() {
+			if b.concern(s).all {
+				t.Errorf("table %s: concern in behind.go has no case of it", s.Name())
+			}
 		}
-	}
+	})
 }
