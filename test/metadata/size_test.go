@@ -15,7 +15,7 @@ import (
 // large body arrives at Nova.
 func TestLargeDocuments(t *testing.T) {
 	w := shared(t)
-	var vms []string
+	var jumbo []string
 	for i, chassis := range []string{"m1", "m2"} {
 		n := w.network("red")
 		n.Name, n.MTU = fmt.Sprintf("jumbo%d", i), 9000
@@ -34,10 +34,10 @@ func TestLargeDocuments(t *testing.T) {
 			}
 		})
 		w.add(vm)
-		vms = append(vms, vm.Name)
+		jumbo = append(jumbo, vm.Name)
 	}
-	w.ownData(vms...)
-	for _, vm := range append(vms, vms...) {
+	w.ownData(jumbo...)
+	for _, vm := range append(jumbo, vms...) {
 		for _, f := range families {
 			r, err := w.ask(t.Context(), question{vm: vm, family: f, path: "/openstack/latest/user_data"})
 			if err != nil || !bytes.Equal(r.body, userData(vm)) {
