@@ -67,25 +67,32 @@ func TestCommitOfGoBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"VERSION", "version.go", ".gitattributes"} {
+	for _, name := range []string{"VERSION", "version.go", ".gitattributes", "tools/build.sh"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		write(name, string(text))
 	}
+	write(".gitignore", "/bin\n/build\n")
 	write("go.mod", "module github.com/ovn-sluice/sluice\n\ngo 1.26\n")
 	write("cmd/tool/main.go", "package main\n\nimport \"github.com/ovn-sluice/sluice\"\n\nfunc main() { print(sluice.Version()) }\n")
 	git := func(args ...string) string {
 		return strings.TrimSpace(run(t, dir, "git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example"}, args...)...))
 	}
-	git("init", "-q")
-	git("add", ".")
-	git("commit", "-q", "-m", "x")
+	commit := func(where string) {
+		git("-C", where, "init", "-q")
+		git("-C", where, "add", ".")
+		git("-C", where, "commit", "-q", "-m", "x")
+	}
+	commit(dir)
 	says := func(what, at, commit string) {
 		t.Helper()
-		if got, want := run(t, at, "go", "run", "-buildvcs=true", "./cmd/tool"), join(number, commit); got != want {
-			t.Errorf("%s says %q, not %q", what, got, want)
+		run(t, at, "sh", "tools/build.sh", "tool")
+		for how, args := range map[string][]string{"go": {"go", "run", "-buildvcs=true", "./cmd/tool"}, "tools/build.sh": {"bin/tool"}} {
+			if got, want := run(t, at, args[0], args[1:]...), join(number, commit); got != want {
+				t.Errorf("%s by %s says %q, not %q", what, how, got, want)
+			}
 		}
 	}
 	head := git("rev-parse", "HEAD")[:8]
@@ -94,6 +101,11 @@ func TestCommitOfGoBuild(t *testing.T) {
 	git("archive", "-o", filepath.Join(archive, "x.tar"), "HEAD")
 	run(t, archive, "tar", "-xf", "x.tar")
 	says("an archive", archive, head)
-	write("cmd/tool/other.go", "package main\n")
+	commit(archive)
+	below := filepath.Join(archive, "below")
+	run(t, archive, "mkdir", below)
+	run(t, below, "tar", "-xf", "../x.tar")
+	says("an archive in another repository", below, head)
+	write(".gitignore", "/bin\n/build\n/other\n")
 	says("a checkout with changes", dir, head+"-dirty")
 }

@@ -3,10 +3,11 @@
 #
 #   tools/build.sh PROGRAM...
 #
-# COMMIT overrides the commit that the programs print; without it git is asked.
+# COMMIT overrides the commit that the programs print; without it git is asked, in a checkout. The source of an archive
+# knows its own (version.go), also below a repository of something else.
 set -eu
 cd "$(dirname "$0")/.."
-commit=${COMMIT-$(git -c safe.directory='*' describe --always --abbrev=8 --exclude='*' --dirty 2>/dev/null || true)}
+commit=${COMMIT-$([ ! -e .git ] || git -c safe.directory='*' describe --always --abbrev=8 --exclude='*' --dirty 2>/dev/null || true)}
 
 mkdir -p bin build
 exec 9>build/build.lock
