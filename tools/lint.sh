@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.6.0
 rc=0
 
-hash=$(tree_hash '*.go' '*.sh' go.mod go.sum staticcheck.conf deploy/prometheus)
+hash=$(tree_hash '*.go' '*.sh' '*.c' '*.h' ARCHITECTURE.md go.mod go.sum staticcheck.conf deploy/prometheus)
 ! has_passed lint "$hash" || exit 0
 
 unformatted=$(find . -name '*.go' -not -path './.*/*' -not -path './build/*' -exec gofmt -l {} +)

@@ -27,7 +27,7 @@ type MetadataPort struct {
 	Instance string `json:"instance,omitempty"`
 	Project  string `json:"project,omitempty"`
 	// Served is how the port's requests reach the proxy.
-	Served MetadataForm `json:"served"`
+	Served MetadataPath `json:"served"`
 	// Reason and Detail say why requests are not steered from the tap.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
@@ -88,17 +88,17 @@ func (p MetadataPort) hasAddress(a netip.Addr) bool {
 	return false
 }
 
-// MetadataForm is how requests of a port reach the proxy.
-type MetadataForm string
+// MetadataPath is how requests of a port reach the proxy.
+type MetadataPath string
 
-// The forms.
+// The paths.
 const (
 	// FromTap: eBPF steers them from the VM's tap.
-	FromTap MetadataForm = "tap"
+	FromTap MetadataPath = "tap"
 	// FromNamespace: OVN delivers them to the namespace of the network's metadata port.
-	FromNamespace MetadataForm = "namespace"
+	FromNamespace MetadataPath = "namespace"
 	// LeftToOVN: OVN handles the requests without Sluice.
-	LeftToOVN MetadataForm = "ovn"
+	LeftToOVN MetadataPath = "ovn"
 )
 
 // MetadataQuery asks why a port's requests are answered or not.

@@ -100,16 +100,16 @@ func (w *world) closedWith(match string) {
 	w.nb("--wait=hv", "acl-del", "closed", "--", "acl-add", "closed", "from-lport", "1002", match, "drop")
 }
 
-// isServed waits until a VM is served in a form, and for a reason.
-func (w *world) isServed(vm string, form status.MetadataForm, why string) {
+// isServed waits until a VM is served by a path, and for a reason.
+func (w *world) isServed(vm string, by status.MetadataPath, why string) {
 	w.Helper()
-	w.isServedOn(w.vm(vm).Chassis, vm, form, why)
+	w.isServedOn(w.vm(vm).Chassis, vm, by, why)
 }
 
 // isServedOn is isServed of a port that need not be a VM's of the lab.
-func (w *world) isServedOn(chassis, port string, form status.MetadataForm, why string) {
+func (w *world) isServedOn(chassis, port string, by status.MetadataPath, why string) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%s is served by %s %s", port, form, why), func() error {
+	w.eventually(fmt.Sprintf("%s is served by %s %s", port, by, why), func() error {
 		out, err := w.Exec(w.Context(), chassis, sluicectl(), "metadata", "ports", "--output", "json")
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (w *world) isServedOn(chassis, port string, form status.MetadataForm, why s
 			return err
 		}
 		for _, p := range m.Ports {
-			if p.Port == port && p.Served == form && p.Reason == why && (p.Programmed || form == status.LeftToOVN) {
+			if p.Port == port && p.Served == by && p.Reason == why && (p.Programmed || by == status.LeftToOVN) {
 				return nil
 			}
 		}

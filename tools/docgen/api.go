@@ -180,7 +180,7 @@ func jsonType(e ast.Expr) string {
 		return "ok, pending, withheld, warning, error, unknown"
 	case "BackendState":
 		return "up, down, draining"
-	case "MetadataForm":
+	case "MetadataPath":
 		return "tap, namespace, ovn"
 	case "Layer":
 		return "ovn, intent, bgp, ovs, dataplane"

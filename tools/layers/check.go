@@ -39,17 +39,17 @@ func check(root string, r *report) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			if name := d.Name(); path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "build" || name == "testdata") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
 		rel, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if name := d.Name(); path != root && (strings.HasPrefix(name, ".") || name == "testdata" || rel == "bin" || rel == "build") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
 		switch filepath.Ext(path) {
 		case ".go":
 			return checkGo(path, rel, r, all)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"go/parser"
 	"go/token"
 	"os"
@@ -26,6 +27,9 @@ func TestImportRules(t *testing.T) {
 		{path: "pkg/intent", imp: module + "pkg/status"},
 		{path: "pkg/intent", imp: module + "pkg/intent", test: true, allowed: true}, // of package intent_test
 		{path: "pkg/intent", imp: "net/netip", allowed: true},
+		{path: "pkg/intent", imp: strings.TrimSuffix(module, "/")},
+		{path: ".", imp: module + "pkg/intent"},
+		{path: "cmd/sluiced", imp: strings.TrimSuffix(module, "/"), allowed: true},
 
 		{path: "pkg/wanted", imp: module + "pkg/intent", allowed: true},
 		{path: "pkg/wanted", imp: module + "pkg/status"},
@@ -152,6 +156,8 @@ func TestFileRules(t *testing.T) {
 		"skip":      {"pkg/a/a_test.go", "package a\nfunc TestX(t *testing.T) {\n\tt.Skip()\n}\n", "pkg/a/a_test.go:3: t.Skip"},
 		"fuzz skip": {"pkg/a/a_test.go", "package a\nfunc FuzzX(f *testing.F) {\n\tf.Fuzz(func(t *testing.T) { t.Skip() })\n}\n", ""},
 		"global":    {"pkg/a/a.go", "// Package a is.\npackage a\nfunc x() { slog.Info(\"x\") }\n", "slog.Info uses the global"},
+		"in build":  {"pkg/build/a.go", "// Package build is.\npackage build\n\n// " + note + ": more\n", "pkg/build/a.go:4: " + note},
+		"built":     {"build/a.go", "package build\n\n// " + note + ": more\n", ""},
 		"start":     {"pkg/a/a.go", "// Package a is.\npackage a\nfunc x() { os.StartProcess(\"x\", nil, nil) }\n", "start programs by os/exec"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,8 +223,11 @@ type Wide interface{ A(); B(); C(); D(); E(); F() }
 
 // Narrow has not.
 type Narrow interface{ A(); B(); C(); D(); E() }
+
+// Attach is handed one that has no name.
+func Attach(interface{ A(); B(); C(); D(); E(); F() }) {}
 `
-	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods"}, "pkg/role/a.go": nil} {
+	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods", "interface without a name has 6 methods"}, "pkg/role/a.go": nil} {
 		r := &report{}
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, path, src, 0)
@@ -234,6 +243,7 @@ func TestWords(t *testing.T) {
 	const src = "package machines\n\ntype Front struct{}\n\ntype VMFront int\n\ntype front int\n\ntype Frontier int\n"
 	for path, problems := range map[string][]string{
 		"pkg/x/ways.go":       {"ways is not a word", "machines is not a word", "type Front: Front is not a word", "type VMFront: Front is not a word"},
+		"cmd/kept/main.go":    {"kept is not a word", "machines is not a word", "type Front: Front is not a word", "type VMFront: Front is not a word"},
 		"dataplane/x/ways.go": nil, "pkg/x/ways_test.go": nil,
 	} {
 		r := &report{}
@@ -265,9 +275,10 @@ func TestPicture(t *testing.T) {
 	r := &report{}
 	checkPicture(page, []pkg{
 		room("cmd/sluiced", "taps", "role"), room(rooms+"role", "gateway", "taps"), room(rooms + "taps"), room(rooms+"taps/metadata", "taps"),
-		room(rooms+"gateway", "gateway/paths"), room(rooms+"gateway/paths", "gateway"), room("pkg/loop"),
+		room(rooms+"gateway", "gateway/paths"), room(rooms+"gateway/paths", "gateway"), room("pkg/loop"), room("cmd/sluiced/heap"),
+		room(rooms+"taps", "role"), // in the build with another tag
 	}, r)
-	want(t, r, "role imports [gateway taps], and the picture says [gateway]", "gateway/paths imports [gateway], and the picture says []",
+	want(t, r, "cmd/sluiced/heap: parts of sluiced are below", "taps imports [role], and the picture says []", "role imports [gateway taps], and the picture says [gateway]", "gateway/paths imports [gateway], and the picture says []",
 		"gateway/paths imports its parent", "the picture has gone")
 	r = &report{}
 	checkPicture("no picture", nil, r)
@@ -293,6 +304,28 @@ func TestFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r, "no functions in")
+}
+
+// ARCHITECTURE.md cannot be left out.
+func TestArchitectureIsThere(t *testing.T) {
+	if err := checkArchitecture(t.TempDir(), nil, &report{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a tree without ARCHITECTURE.md: %v", err)
+	}
+}
+
+// tools/lint.sh runs this command again when one of the files changes that it reads.
+func TestLintHash(t *testing.T) {
+	text, err := os.ReadFile("../lint.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "hash=$(tree_hash ")
+	args, _, _ := strings.Cut(rest, ")")
+	for _, file := range []string{"'*.go'", "'*.c'", "'*.h'", "'*.sh'", "ARCHITECTURE.md"} {
+		if !slices.Contains(strings.Fields(args), file) {
+			t.Errorf("%s is not in the hash: %s", file, args)
+		}
+	}
 }
 
 // want tells whether the problems are these, in any order, by the words that they have.

@@ -14,13 +14,22 @@ const module = "github.com/ovn-sluice/sluice/"
 
 // pkg is a package of this repository as go list knows it.
 type pkg struct {
-	// Path is without the module's.
+	// Path is without the module's; "." is at its root.
 	Path    string `json:"ImportPath"`
 	Imports []string
 	// TestImports are those of its test files, in the package and beside it.
 	TestImports, XTestImports []string
 	// Deps are all that are linked with it.
 	Deps []string
+}
+
+// inner is the path of a package of this repository without the module's, "." of that at its root. False: it is
+// another one's.
+func inner(path string) (string, bool) {
+	if path+"/" == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module)
 }
 
 // builds are the build tags by which files are in a build or not.
@@ -47,7 +56,7 @@ func packages(root string) ([]pkg, error) {
 			} else if err != nil {
 				return nil, fmt.Errorf("go list: %w", err)
 			}
-			p.Path = strings.TrimPrefix(p.Path, module)
+			p.Path, _ = inner(p.Path)
 			all = append(all, p)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -76,23 +77,21 @@ func checkHanded(fset *token.FileSet, f *ast.File, rel string, r *report) {
 	if !strings.HasPrefix(rel, rooms) || strings.HasSuffix(rel, "_test.go") {
 		return
 	}
-	for _, d := range f.Decls {
-		switch d := d.(type) {
+	names := map[ast.Expr]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
 		case *ast.FuncDecl:
-			name := d.Name.Name
-			if d.Recv == nil && (strings.HasPrefix(name, "New") || name == "Start") && d.Type.Params.NumFields() > maxParameters {
-				r.problem(fset.Position(d.Pos()), "%s takes %d things, more than %d", name, d.Type.Params.NumFields(), maxParameters)
+			name := n.Name.Name
+			if n.Recv == nil && (strings.HasPrefix(name, "New") || name == "Start") && n.Type.Params.NumFields() > maxParameters {
+				r.problem(fset.Position(n.Pos()), "%s takes %d things, more than %d", name, n.Type.Params.NumFields(), maxParameters)
 			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				t, is := spec.(*ast.TypeSpec)
-				if !is {
-					continue
-				}
-				if i, is := t.Type.(*ast.InterfaceType); is && i.Methods.NumFields() > maxMethods {
-					r.problem(fset.Position(t.Pos()), "interface %s has %d methods, more than %d", t.Name.Name, i.Methods.NumFields(), maxMethods)
-				}
+		case *ast.TypeSpec:
+			names[n.Type] = n.Name.Name
+		case *ast.InterfaceType:
+			if n.Methods.NumFields() > maxMethods {
+				r.problem(fset.Position(n.Pos()), "interface %s has %d methods, more than %d", cmp.Or(names[n], "without a name"), n.Methods.NumFields(), maxMethods)
 			}
 		}
-	}
+		return true
+	})
 }

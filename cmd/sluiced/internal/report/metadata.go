@@ -37,7 +37,7 @@ func (r *Report) Metadata() status.Metadata {
 // there.
 func portOf(w *steered.Running, p metadata.PortStatus) status.MetadataPort {
 	out := status.MetadataPort{
-		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project, Served: formOf(p.Via),
+		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project, Served: pathOf(p.Via),
 		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Addresses: p.Guests,
 	}
 	if p.Via == metadata.ViaNamespace {
@@ -56,7 +56,7 @@ func portOf(w *steered.Running, p metadata.PortStatus) status.MetadataPort {
 	return out
 }
 
-func formOf(v metadata.Via) status.MetadataForm {
+func pathOf(v metadata.Via) status.MetadataPath {
 	switch v {
 	case metadata.ViaTap:
 		return status.FromTap
