@@ -1,10 +1,11 @@
 #!/bin/sh
 # Writes a release of HEAD into build/release: for each architecture the static programs, the source, and SHA256SUMS.
-# Equal commits give equal files with one version of Go: sources, times and owners are those of the commit.
+# Equal commits give equal files with one version of Go: sources, times and owners are those of the commit, whatever git and
+# the shell of who calls it are set to.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
-git() { command git -c safe.directory='*' "$@"; }
+git() { command git -c safe.directory='*' -c tar.umask=0022 -c core.autocrlf=false -c core.eol=lf "$@"; }
 
 name=sluice-$(git show HEAD:VERSION)
 commit=$(git rev-parse HEAD | cut -c 1-8)
