@@ -47,7 +47,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 }
 
 func TestVersionOfPrograms(t *testing.T) {
-	programs := []string{"sluiced", "sluicectl", "sluice-controller"}
+	programs := []string{"sluiced", "sluicectl", "sluice-controller", "sluice-lab"}
 	run(t, ".", "tools/build.sh", programs...)
 	for _, program := range programs {
 		want := regexp.MustCompile(`^` + program + ` ` + regexp.QuoteMeta(strings.TrimSpace(number)) + ` \([0-9a-f]{8}(-dirty)?\)\n$`)

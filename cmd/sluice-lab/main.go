@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/ovn-sluice/sluice"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/test/demo"
 	"github.com/ovn-sluice/sluice/test/lab"
@@ -15,6 +16,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	root := lab.NewCommand()
+	root.Version = sluice.Version()
+	root.SetVersionTemplate(sluice.VersionLine)
 	root.AddCommand(demo.NewCommand())
 	root.SetOut(output.Writer(os.Stdout))
 	root.SetErr(output.Writer(os.Stderr))
