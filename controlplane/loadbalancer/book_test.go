@@ -2,6 +2,8 @@ package loadbalancer
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -79,6 +81,50 @@ func TestBookOfTemplates(t *testing.T) {
 		got := book.VIPs(row, 0, func(err error) { t.Error(err) })
 		if len(got) != 1 || len(got[0].Backends) != 1 || got[0].Backends[0].Address.String() != backend {
 			t.Errorf("%+v, want backend %s", got, backend)
+		}
+	}
+}
+
+// Whatever a book has read before, in whichever order rows changed, it says what one says that reads for the first time.
+func TestBookSaysWhatTheRowsSay(t *testing.T) {
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		one := func(of ...string) string { return of[rnd.IntN(len(of))] }
+		r, book := ovn.NewRows(), Book{}
+		said := func(b *Book, size int) string {
+			b.Follow(r)
+			out := ""
+			for _, id := range []ovn.UUID{"one", "two"} {
+				if row, there := r.Balancer(id); there {
+					out += fmt.Sprintf("%s %+v\n", id, b.VIPs(row, size, func(err error) { out += err.Error() + "\n" }))
+				}
+			}
+			return out
+		}
+		for range 200 {
+			id := ovn.UUID(one("one", "two"))
+			lb := ovn.LoadBalancer{UUID: id, VIPs: map[string]string{one("10.0.0.1:80", "10.0.0.2:80"): one("10.1.0.1:80", "10.1.0.1:80,10.1.0.2:80", "^B")},
+				Options: map[string]string{"template": one("true", "false"), "sluice-weights": one("", "10.1.0.1:80=0")}}
+			changes := []ovn.Change{
+				ovn.Set(lb), ovn.Delete(ovn.TableLoadBalancer, id),
+				ovn.Set(ovn.TemplateVar{UUID: "variables", Variables: map[string]string{"B": one("10.1.0.1:80", "10.1.0.2:80")}}),
+				ovn.Set(ovn.NBGlobal{UUID: "global", Weights: map[ovn.UUID]string{id: one("", "10.1.0.2:80=0")}}),
+			}
+			rnd.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+			r.Apply(changes[:1+rnd.IntN(2)])
+			if rnd.IntN(50) == 0 { // as when another Southbound server takes over
+				other := ovn.NewRows()
+				for _, id := range []ovn.UUID{"one", "two"} {
+					if row, there := r.Balancer(id); there {
+						other.Apply([]ovn.Change{ovn.Set(row)})
+					}
+				}
+				r = other
+			}
+			size := []int{0, 4093}[rnd.IntN(2)]
+			if got, want := said(&book, size), said(&Book{}, size); got != want {
+				t.Fatalf("seed %d: the book says\n%sand the rows\n%s", seed, got, want)
+			}
 		}
 	}
 }

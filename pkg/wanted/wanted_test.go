@@ -2,6 +2,7 @@ package wanted
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -82,6 +83,40 @@ func TestDiff(t *testing.T) {
 		}
 		if !same(from.Pack().Set(), from) || len(List(from.Pack(), names)) != len(Rows(from, names)) {
 			t.Errorf("%d is packed as %v", i, from.Pack())
+		}
+	}
+}
+
+// Two steps in one are the one after the other.
+func TestThen(t *testing.T) {
+	names := &intent.Table[string, string]{Name: "names", Kind: "name", Key: func(v string) string { return v[:1] }}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	step := func() (d Delta[string, string]) {
+		for _, k := range []string{"a", "b", "c", "d"} {
+			switch rnd.IntN(4) {
+			case 0:
+				d.Delete = append(d.Delete, k)
+			case 1:
+				if d.Set == nil {
+					d.Set = map[string]string{}
+				}
+				d.Set[k] = k + string(rune('0'+rnd.IntN(3)))
+			}
+		}
+		return d
+	}
+	with := func(before Delta[string, string], steps ...Delta[string, string]) map[string]string {
+		s := NewSet()
+		for _, d := range append([]Delta[string, string]{before}, steps...) {
+			s.Apply(With(Difference{}, names, d))
+		}
+		return Rows(s, names)
+	}
+	for range 2000 {
+		before, first, second := step(), step(), step()
+		one, two := with(before, first.Then(second)), with(before, first, second)
+		if !maps.Equal(one, two) {
+			t.Fatalf("%v, then %v, then %v: %v, and as one %v", before, first, second, two, one)
 		}
 	}
 }
