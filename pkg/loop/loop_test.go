@@ -38,6 +38,11 @@ func TestEvery(t *testing.T) {
 	if Sleep(ctx, time.Hour) {
 		t.Error("the context has ended, and goes on")
 	}
+	for range 100 { // both have come: the end counts
+		if Sleep(ctx, 0) {
+			t.Fatal("the context has ended, and goes on after no time")
+		}
+	}
 	if !Sleep(t.Context(), 0) {
 		t.Error("the context goes on, and has ended")
 	}
