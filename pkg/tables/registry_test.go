@@ -67,8 +67,9 @@ func TestNewTable(t *testing.T) {
 		t.Errorf("patched: %v", driver.rows)
 	}
 
-	dry := newRegister(reg, true, reconcile.ReadOnly(driver))
+	dry := newRegister(reg, true, driver)
 	dry.Pipeline.Update(func() { dry.setAll(dry, all) })
+	dry.Pipeline.Pass(t.Context())
 	plan, err := dry.Pipeline.Compare(t.Context())
 	if err != nil || len(plan) != 2 || driver.rows["a"] != "anna" {
 		t.Errorf("dry run: %v %+v, rows %v", err, plan, driver.rows)
