@@ -12,7 +12,7 @@ type ObjectError struct {
 	Kind string
 	// Name is the Port_Binding's logical_port, the Load_Balancer's name, or the VNI.
 	Name string
-	// Reason is a short word for metrics and VMs.
+	// Reason is a short word for metrics and programs.
 	Reason string
 	Err    error
 }

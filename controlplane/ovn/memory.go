@@ -254,7 +254,7 @@ func (m *memory) read(systemID string) ([]Change, time.Time, error) {
 	}
 	switch age := time.Since(info.ModTime()); {
 	case r.Boot != m.boot:
-		return nil, time.Time{}, errors.New("the VM was started since")
+		return nil, time.Time{}, errors.New("the node was rebooted since")
 	case r.SystemID != systemID:
 		return nil, time.Time{}, fmt.Errorf("it is of chassis %q", r.SystemID)
 	case r.Layout != m.layout || !reflect.DeepEqual(r.Columns, m.columns):

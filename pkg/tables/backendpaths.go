@@ -56,7 +56,7 @@ func (w *ways) remove(k intent.VIPKey) {
 	}
 }
 
-// early tells which flows come before the VIPs and go after them: those that bring answers.
+// isEarly tells which flows come before the VIPs and go after them: those that bring answers.
 func isEarly(k intent.SteeringKey) bool { return k.Kind == intent.SteerAnswer }
 
 // way tells what lacks for new flows of a VIP to a backend, and for their answers; nil: nothing.

@@ -86,8 +86,7 @@ func (t *Tables) holdLearned(k intent.LearnedKey, _ intent.LearnedRoute) bool {
 	return false
 }
 
-// Held tells why nothing is deleted now from the table of a stage, or from a part
-// of it. Empty: it is not held.
+// Held tells why nothing is deleted now from a table. Empty: it is not held.
 func (t *Tables) Held(stage reconcile.Stage) string {
 	var why []string
 	if s := stuck(t.Pipeline, stage); s != "" {

@@ -45,7 +45,7 @@ func allowed(events []event, p *pair) loss {
 }
 
 // answerTime is how long an answer may take where none may be lost: on a busy
-// VM the userspace datapath stands still for seconds.
+// machine the userspace datapath stands still for seconds.
 const answerTime = 10 * time.Second
 
 // blameless looks at what the pairs lost in the time of some events.

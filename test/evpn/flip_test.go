@@ -28,7 +28,7 @@ const (
 )
 
 // disturbed tells that the flip says nothing: packets were lost that Sluice does not touch, or the
-// VM stood still. Only the controls decide that, never what red and blue have lost.
+// machine stood still. Only the controls decide that, never what red and blue have lost.
 func (f flip) disturbed() bool { return f.control != [2]int{} || f.still > mostStill }
 
 // problem is what is wrong with a flip that was not disturbed, or "".
@@ -46,7 +46,7 @@ func judge(flips []flip, note func(string)) (again bool, problem string) {
 	if !last.disturbed() {
 		return false, last.problem()
 	}
-	note(fmt.Sprintf("disturbed, %d of at most %d: the control lost %v, and the VM stood still for %v; masked are red's %v and blue's %d",
+	note(fmt.Sprintf("disturbed, %d of at most %d: the control lost %v, and the machine stood still for %v; masked are red's %v and blue's %d",
 		len(flips), mostDisturbed, last.control, last.still.Round(time.Millisecond), last.red, last.blue))
 	if len(flips) < mostDisturbed {
 		return true, ""

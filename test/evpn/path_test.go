@@ -125,7 +125,7 @@ func (w *world) flip(path string) (f flip) {
 		*of[i] = lost
 	}
 	f.still = still()
-	w.Logf("to path %s: the VM stood still for %v at most", path, f.still)
+	w.Logf("to path %s: the machine stood still for %v at most", path, f.still)
 	return f
 }
 

@@ -56,7 +56,7 @@ type Connections struct {
 }
 
 // New does no I/O. own is what to look for in the routes of others; the zero value: nothing.
-// tell is called from goroutines of the Connections, in order for one neighbour, and must not block.
+// tell is called from goroutines of its own, in order for one neighbour, and must not block.
 func New(log *slog.Logger, own Own, tell func(Event)) *Connections {
 	return &Connections{log: log, own: own, tell: tell, peers: map[netip.Addr]*peer{}}
 }

@@ -17,13 +17,13 @@ import (
 
 const patience = 30 * time.Second // of reads that are answered at once
 
-// stage is a Connections with one neighbour, both ends of which are the test's.
+// stage is the Connections with one neighbour, both ends of which are the test's.
 type stage struct {
 	t           *testing.T
 	connections *Connections
 	neighbor    Neighbor
 	handle      netip.AddrPort
-	listens     netip.AddrPort // the Connections's
+	listens     netip.AddrPort // where the Connections listen
 	far         *net.TCPListener
 	news        chan Event
 	log         *logged
@@ -93,7 +93,7 @@ func (s *stage) server(open []byte) end {
 	return e
 }
 
-// taken is the connection that the Connections opens, arrives one that the neighbour opens.
+// taken is the connection that the Connections open, arrives one that the neighbour opens.
 func (s *stage) taken() end {
 	s.t.Helper()
 	_ = s.far.SetDeadline(time.Now().Add(patience))

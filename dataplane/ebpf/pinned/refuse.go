@@ -68,7 +68,7 @@ func Refuses(ifindex int) (bool, error) {
 			return false, fmt.Errorf("filter of type %s has priority %d, where Sluice's last one has to be; take it off (tc filter del): %w",
 				f.Type(), refusePriority, reconcile.ErrForeign)
 		}
-		// As all of bpf/, which is built for little-endian VMs alone.
+		// As all of bpf/, which is built for little-endian machines alone.
 		same, err := refusal.HasTag(b.Tag, binary.LittleEndian)
 		if err != nil {
 			return false, fmt.Errorf("filter %s: %w", RefuseName, err)

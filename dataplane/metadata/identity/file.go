@@ -27,14 +27,14 @@ func Path(stateDir string) string { return filepath.Join(stateDir, "metadata", "
 
 type document struct {
 	Version int `json:"version"`
-	// Boot is the VM's start that it was written after (random(4)).
+	// Boot is the node's start that it was written after (random(4)).
 	Boot     string    `json:"boot"`
 	Ports    []Port    `json:"ports"`
 	Networks []Network `json:"networks,omitempty"`
 }
 
 // Write replaces the file as a whole, and makes its directory. What numbers mean is over
-// with the maps that have them, when the VM ends: nothing waits for the disk.
+// with the maps that have them, when the node is rebooted: nothing waits for the disk.
 func Write(path string, t *Table) error {
 	now, err := boot()
 	if err != nil {
@@ -75,7 +75,7 @@ func overwrite(path string, text []byte) error {
 }
 
 // Read is what a file says now. The error wraps fs.ErrNotExist if there is none, and if
-// the VM was started since it was written: nobody has these numbers any more, and
+// the node was rebooted since it was written: nobody has these numbers any more, and
 // addresses may be others' by now.
 func Read(path string) (*Table, error) {
 	f, err := os.Open(path)
@@ -104,7 +104,7 @@ func read(f *os.File) (*Table, error) {
 	}
 	now, err := boot()
 	if err == nil && of != now {
-		err = fmt.Errorf("%s was written before the VM was started: %w", f.Name(), fs.ErrNotExist)
+		err = fmt.Errorf("%s was written before the node was rebooted: %w", f.Name(), fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func parse(text []byte) (t *Table, boot string, err error) {
 	return t, d.Boot, err
 }
 
-// boot is what the kernel calls the time since the VM was started.
+// boot is what the kernel calls the time since the node was booted.
 var boot = sync.OnceValues(func() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id)), err

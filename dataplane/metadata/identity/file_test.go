@@ -124,7 +124,7 @@ func TestFileThatLooksTheSame(t *testing.T) {
 	}
 }
 
-// What was written before the VM was started counts as not there.
+// What was written before the node was rebooted counts as not there.
 func TestFileOfBefore(t *testing.T) {
 	path := Path(t.TempDir())
 	write(t, path, []Port{red})

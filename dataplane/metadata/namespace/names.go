@@ -20,7 +20,7 @@ const (
 	DefaultPrefix = "ovnmeta-"
 )
 
-// Names is what namespaces are called. Nodes that are namespaces of one VM share its
+// Names is what namespaces are called. Nodes that are namespaces of one host share its
 // directory, so each needs names of its own. The zero value has the defaults.
 type Names struct {
 	// Dir is where the files of namespaces are: netns.RunDir.
