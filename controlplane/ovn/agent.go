@@ -73,7 +73,7 @@ func (p *publisher) wantAgent(a MetadataAgent) {
 	p.agent.wanted, p.agent.asked = a, true
 	p.mu.Unlock()
 	if !same {
-		p.poke()
+		p.wake.Send()
 	}
 }
 

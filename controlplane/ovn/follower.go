@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/pkg/beat"
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 )
 
@@ -102,8 +103,8 @@ type Follower struct {
 	in  chan delivery
 	// local are batches of the vswitch database that wait for the loop.
 	local batches
-	// again: the rows are to be told again for metadata; capacity 1.
-	again chan struct{}
+	// again: the rows are to be told again for metadata.
+	again loop.Signal
 
 	// mu guards what follows; Run's loop holds it while it changes rows and
 	// while the handler runs.
@@ -145,7 +146,7 @@ func NewFollower(cfg Config) (*Follower, error) {
 	rows.FollowClients(cfg.Needs.Clients)
 	rows.BalanceBySouthbound(cfg.balancesBySouthbound())
 	f := &Follower{
-		cfg: cfg, log: cfg.Logger, in: make(chan delivery), local: newBatches(), again: make(chan struct{}, 1), rows: rows, loading: rows,
+		cfg: cfg, log: cfg.Logger, in: make(chan delivery), local: newBatches(), again: loop.NewSignal(), rows: rows, loading: rows,
 		publisher: newPublisher(), hostKnown: cfg.Host == nil, memory: newMemory(cfg),
 	}
 	var err error
@@ -214,12 +215,7 @@ func (f *Follower) Run(ctx context.Context) error {
 
 // Again has an event with Dirty.VMs, whose rows may be as they were: what is found
 // on the node beside them has changed.
-func (f *Follower) Again() {
-	select {
-	case f.again <- struct{}{}:
-	default:
-	}
-}
+func (f *Follower) Again() { f.again.Send() }
 
 // take brings one delivery in and hands out the event.
 func (f *Follower) take(ctx context.Context, group *errgroup.Group, d delivery) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/vswitch"
 )
@@ -39,22 +40,19 @@ func (f *Follower) localChanges(b ovsdb.Batch) []Change {
 
 // batches is a queue without a bound.
 type batches struct {
-	ready chan struct{} // capacity 1
+	ready loop.Signal
 
 	mu   sync.Mutex
 	list []ovsdb.Batch
 }
 
-func newBatches() batches { return batches{ready: make(chan struct{}, 1)} }
+func newBatches() batches { return batches{ready: loop.NewSignal()} }
 
 func (q *batches) add(b ovsdb.Batch) {
 	q.mu.Lock()
 	q.list = append(q.list, b)
 	q.mu.Unlock()
-	select {
-	case q.ready <- struct{}{}:
-	default:
-	}
+	q.ready.Send()
 }
 
 func (q *batches) take() []ovsdb.Batch {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb"
 	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
 )
@@ -20,7 +21,7 @@ const PublishPrefix = "sluice-"
 // publisher keeps our keys in this chassis' Chassis_Private row. It writes when
 // the row differs from what is wanted, so a key that somebody removes comes back.
 type publisher struct {
-	wake chan struct{}
+	wake loop.Signal
 
 	mu sync.Mutex
 	// session is nil while there is none.
@@ -48,7 +49,7 @@ const (
 )
 
 func newPublisher() *publisher {
-	return &publisher{wake: make(chan struct{}, 1), rows: map[string]*sb.ChassisPrivate{},
+	return &publisher{wake: loop.NewSignal(), rows: map[string]*sb.ChassisPrivate{},
 		agent: agentState{chassis: map[string]*sb.Chassis{}, spread: cfgSpread}}
 }
 
@@ -61,15 +62,8 @@ func (p *publisher) want(pairs map[string]string) error {
 	p.mu.Lock()
 	p.pairs, p.asked = maps.Clone(pairs), true
 	p.mu.Unlock()
-	p.poke()
+	p.wake.Send()
 	return nil
-}
-
-func (p *publisher) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (p *publisher) identify(systemID string) {
@@ -102,7 +96,7 @@ func (p *publisher) take(from transactor, b ovsdb.Batch) {
 	p.connected = b.Connected
 	p.mu.Unlock()
 	if changed || back {
-		p.poke()
+		p.wake.Send()
 	}
 }
 
