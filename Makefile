@@ -25,6 +25,7 @@ deps-lab:
 # Everything that is made of something else: eBPF objects and their Go types,
 # OVSDB models, drop reasons, reference pages.
 generate:
+	go generate ./pkg/drop # the header of the programs, before they are compiled
 	go generate ./...
 
 build:

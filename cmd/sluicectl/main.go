@@ -161,10 +161,16 @@ func unknown(c *cobra.Command, word string) error {
 	if c.SuggestionsMinimumDistance == 0 {
 		c.SuggestionsMinimumDistance = 2
 	}
+	asked := strings.TrimSpace(words(c) + " " + word)
 	if near := c.SuggestionsFor(word); len(near) > 0 {
-		return usagef("%s: unknown command %q; did you mean %s?", c.CommandPath(), word, strings.Join(near, " or "))
+		return usagef("unknown command %q; did you mean %s?", asked, strings.Join(near, " or "))
 	}
-	return usagef("%s: unknown command %q", c.CommandPath(), word)
+	return usagef("unknown command %q", asked)
+}
+
+// words are a command's without the program's, which each line of an error begins with.
+func words(c *cobra.Command) string {
+	return strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), c.Root().Name()))
 }
 
 // flagError says what a flag takes that takes a number: ports and lengths.

@@ -188,7 +188,7 @@ func alike(objects []status.Object) [][]status.Object {
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s takes no arguments, and was given %q", c.CommandPath(), args)
+		return usagef("%s takes no arguments, and was given %q", words(c), args)
 	}
 	return nil
 }

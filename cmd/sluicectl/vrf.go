@@ -130,7 +130,7 @@ func parseVNI(s string) (intent.VNI, error) {
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usagef("%s takes %s: %s", c.CommandPath(), []string{"no argument", "one argument", "two arguments", "three arguments"}[len(names)], strings.Join(names, " "))
+			return usagef("%s takes %s: %s", words(c), []string{"no argument", "one argument", "two arguments", "three arguments"}[len(names)], strings.Join(names, " "))
 		}
 		return nil
 	}

@@ -163,6 +163,9 @@ func (v view) sourceStep(st Status) status.Step {
 	case own.prefix.IsValid() && own.sent && own.route.targets == "":
 		s.Detail = fmt.Sprintf("%s is announced without a route target", own.prefix)
 		s.Hint = fmt.Sprintf("no VRF imports such a route: set evpn.vrfs.%d.export, or remove an empty list there", v.q.VRF)
+	case own.prefix.IsValid() && own.sent && established(st.Neighbors) == 0:
+		s.Detail = fmt.Sprintf("%s waits for a neighbour: none has a session with EVPN. Neighbours that keep routes over a restart may have it still", own.prefix)
+		s.Hint = "see the step before on BGP sessions"
 	case own.prefix.IsValid() && own.sent:
 		s.Found = true
 		s.Detail = fmt.Sprintf("%s is announced to %d neighbours: RD %s, label %d, next hop %s, route targets %s", own.prefix, established(st.Neighbors),

@@ -56,9 +56,9 @@ func TestExplain(t *testing.T) {
 		{"no such VRF", "10.1.0.5", "10.2.0.5", intent.VRFPolicy{VNI: 7, Index: 1}, none, nil, 0, want{false, "does not have the VRF", "sluicectl vrf list"}},
 		{"the VRF's targets", "10.1.0.5", "10.2.0.5", p1001, none, nil, 0, want{true, "imports 64512:5 and the number 1001 of any AS; exports 64512:1001", ""}},
 		{"announced", "10.1.0.5", "10.2.0.5", p1001, func(s *GoBGP) { s.testSend(key(1001, "10.0.0.0/8"), key(1001, "10.1.0.0/16"), key(1001, "::/0")) }, nil, source,
-			want{true, "10.1.0.0/16 is announced to 0 neighbours: RD 192.0.2.9:7, label 1001, next hop 192.0.2.9, route targets 64512:1001", ""}},
+			want{false, "10.1.0.0/16 waits for a neighbour", "BGP sessions"}},
 		{"announced, IPv6", "2001:db8:1::5", "2001:db8:2::5", p1001, func(s *GoBGP) { s.testSend(key(1001, "2001:db8:1::/64"), key(1001, "10.0.0.0/8")) }, nil, source,
-			want{true, "2001:db8:1::/64 is announced", ""}},
+			want{false, "2001:db8:1::/64 waits for a neighbour", "BGP sessions"}},
 		{"announced in another VRF", "10.1.0.5", "10.2.0.5", p1001, func(s *GoBGP) { s.testSend(key(7, "10.1.0.0/16")) }, nil, source, want{false, "answers do not reach this node", "exposed"}},
 		{"without a route target", "10.1.0.5", "10.2.0.5", intent.VRFPolicy{VNI: 1001, Index: 7}, func(s *GoBGP) { s.testSend(key(1001, "10.1.0.0/16")) }, nil, source,
 			want{false, "without a route target", "evpn.vrfs.1001.export"}},
@@ -174,5 +174,18 @@ func TestRDNotation(t *testing.T) {
 		if got := r.String(); got != want {
 			t.Errorf("%v is %s, want %s", [8]byte(r), got, want)
 		}
+	}
+}
+
+// A route is announced when a neighbour has a session for it.
+func TestExplainAnnounced(t *testing.T) {
+	s := stopped(t)
+	s.SetPolicies(policies(intent.VRFPolicy{VNI: 1001, Index: 7, Export: targets("64512:1001")}))
+	s.testSend(key(1001, "10.1.0.0/16"))
+	v := view{q: status.Query{VRF: 1001, Src: netip.MustParseAddr("10.1.0.5")}, srcOwn: s.out.longest(1001, netip.MustParseAddr("10.1.0.5"))}
+	up := NeighborStatus{State: stateEstablished, Families: FamilyEVPN}
+	got := v.sourceStep(Status{Neighbors: []NeighborStatus{up, {State: "active"}}})
+	if !got.Found || got.Hint != "" || !strings.Contains(got.Detail, "10.1.0.0/16 is announced to 1 neighbours: RD 192.0.2.9:7, label 1001, next hop 192.0.2.9, route targets") {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -230,7 +230,7 @@ func (b *build) put(p *port) {
 		return
 	}
 	if p.Instance == "" {
-		p.say(status.Pending, reason.NoInstance, "external_ids:"+keyDeviceID+" is not known yet: requests are answered with 404")
+		p.say(status.Pending, reason.NoInstance, "external_ids:"+keyDeviceID+" is not set: requests are answered with 404")
 	}
 	answer := b.cfg.Answer
 	if !p.network.mac.IsZero() {

@@ -119,7 +119,7 @@ func (r *Registry) remove(id objectID) {
 	delete(r.objects, id)
 	delete(r.bySource[id.source], id)
 	if old.State.Logged() {
-		r.log.LogAttrs(context.Background(), slog.LevelInfo, "object with a problem was deleted", attrs(old)...)
+		r.log.LogAttrs(context.Background(), slog.LevelInfo, "problem of an object ended", attrs(old)...)
 	}
 }
 

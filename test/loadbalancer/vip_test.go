@@ -284,7 +284,7 @@ func TestGatewayBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := func(what string) int { return strings.Count(p.LogTail(1<<20), "gateway port "+what) }
-	for _, move := range []struct{ to, says string }{{"a2", "no longer bound here"}, {"a1", "bound here"}} {
+	for _, move := range []struct{ to, says string }{{"a2", "gateway port left its VRF"}, {"a1", "gateway port joined its VRF"}} {
 		before := said(move.says)
 		if err := w.MoveGateways(w.Context(), move.to); err != nil {
 			t.Fatal(err)

@@ -285,6 +285,14 @@ func TestPicture(t *testing.T) {
 	want(t, r, "no picture of who imports whom")
 }
 
+func TestListed(t *testing.T) {
+	r := &report{}
+	checkListed("| rows | `pkg/wanted`, `controlplane/octavia` and below |", []pkg{
+		{Path: "."}, {Path: "pkg/wanted"}, {Path: "controlplane/octavia/network"}, {Path: "pkg/want"}, {Path: "tools/layers"},
+	}, r)
+	want(t, r, "no line of the table has pkg/want", "no line of the table has tools/layers")
+}
+
 func TestFollowed(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "pkg/x"), 0o755); err != nil {

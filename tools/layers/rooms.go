@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,6 +47,23 @@ func checkPicture(page string, all []pkg, r *report) {
 	}
 	for _, room := range slices.Sorted(maps.Keys(drawn)) {
 		r.problems = append(r.problems, fmt.Sprintf("ARCHITECTURE.md: the picture has %s, which imports no other", room))
+	}
+}
+
+// checkListed looks whether the table of packages has each, or one that it is below.
+func checkListed(page string, all []pkg, r *report) {
+	missing := map[string]bool{}
+	for _, p := range all {
+		at := p.Path
+		for at != "." && !strings.Contains(page, "`"+at+"`") {
+			at = path.Dir(at)
+		}
+		missing[p.Path] = p.Path != "." && at == "."
+	}
+	for _, p := range slices.Sorted(maps.Keys(missing)) {
+		if missing[p] {
+			r.problems = append(r.problems, fmt.Sprintf("ARCHITECTURE.md: no line of the table has %s", p))
+		}
 	}
 }
 
@@ -111,5 +129,6 @@ func checkArchitecture(root string, all []pkg, r *report) error {
 		return err
 	}
 	checkPicture(string(page), all, r)
+	checkListed(string(page), all, r)
 	return checkFollowed(root, string(page), r)
 }

@@ -41,7 +41,7 @@ func OnBPFFS(dir string) error {
 		return fmt.Errorf("statfs %s: %w", dir, err)
 	}
 	if st.Type != unix.BPF_FS_MAGIC {
-		return fmt.Errorf("%s: %w: mount one with `mount -t bpf bpf /sys/fs/bpf`", dir, ErrNotBPFFS)
+		return fmt.Errorf("%s: %w: mount one there (`mount -t bpf bpf DIRECTORY`), or on a directory above", dir, ErrNotBPFFS)
 	}
 	return nil
 }

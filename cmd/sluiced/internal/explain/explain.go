@@ -131,6 +131,7 @@ func (e *Explainer) explain(ctx context.Context, q status.Query) (status.Explana
 	more, err := n.Speaker().Explain(ctx, q)
 	steps = append(steps, more...)
 	n.explainWithheld(q, steps)
+	blameSession(steps)
 	if forwarded {
 		keep(steps, e.steps.OVNInSync())
 	}
@@ -162,13 +163,31 @@ func (e *Explainer) elsewhere(ctx context.Context, q status.Query, where evpn.Wh
 	return append([]status.Step{s}, steps...)
 }
 
+// bgpSession is the object of that step.
+const bgpSession = "BGP session"
+
+// blameSession has a missing route to the destination lead to the missing session: without one no
+// node can announce it here.
+func blameSession(steps []status.Step) {
+	for i := range steps {
+		if s := &steps[i]; noSession(steps) && !s.Found && strings.HasPrefix(s.Object, "route to destination ") {
+			s.Hint = "No neighbour has a BGP session with EVPN: see the step on BGP sessions, and 'sluicectl bgp neighbors'."
+		}
+	}
+}
+
+func noSession(steps []status.Step) bool {
+	return slices.ContainsFunc(steps, func(s status.Step) bool { return s.Object == bgpSession && !s.Found })
+}
+
 // keep marks what is missing and does not cut a path whose rows are all in the
-// data plane: a session of BGP and what it brought, and all that OVN asks for
-// while its databases are not in sync.
+// data plane: a session of BGP, what it brought and what neighbours may still have
+// of this node, and all that OVN asks for while its databases are not in sync.
 func keep(steps []status.Step, ovnInSync bool) {
+	alone := noSession(steps)
 	for i := range steps {
 		s := &steps[i]
-		imported := s.Layer == status.LayerBGP && (s.Object == "BGP session" || strings.HasPrefix(s.Object, "route to "))
+		imported := s.Layer == status.LayerBGP && (s.Object == bgpSession || strings.HasPrefix(s.Object, "route to ") || alone && strings.HasPrefix(s.Object, "announcement of "))
 		fromOVN := s.Layer == status.LayerOVN || s.Layer == status.LayerIntent || s.Layer == status.LayerBGP
 		s.Stale = !s.Found && (imported || fromOVN && !ovnInSync)
 	}

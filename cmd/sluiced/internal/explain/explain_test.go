@@ -124,17 +124,35 @@ func TestAHeldRouteIsFound(t *testing.T) {
 }
 
 func TestWhatIsKept(t *testing.T) {
-	steps := func() []status.Step {
-		return []status.Step{{Layer: status.LayerOVN, Object: "Port_Binding a"}, {Layer: status.LayerBGP, Object: "BGP session"},
+	steps := func(session bool) []status.Step {
+		return []status.Step{{Layer: status.LayerOVN, Object: "Port_Binding a"}, {Layer: status.LayerBGP, Object: "BGP session", Found: session},
 			{Layer: status.LayerBGP, Object: "route to 10.0.0.1 in VRF 1"}, {Layer: status.LayerBGP, Object: "announcement of 10.0.0.2 in VRF 1"}}
 	}
-	for inSync, want := range map[bool][]bool{true: {false, true, true, false}, false: {true, true, true, true}} {
-		got := steps()
-		keep(got, inSync)
+	for _, row := range []struct {
+		session, inSync bool
+		want            []bool
+	}{
+		{true, true, []bool{false, false, true, false}},
+		{false, true, []bool{false, true, true, true}}, // neighbours may still have the announcement
+		{true, false, []bool{true, false, true, true}},
+		{false, false, []bool{true, true, true, true}},
+	} {
+		got := steps(row.session)
+		keep(got, row.inSync)
 		for i, s := range got {
-			if s.Stale != want[i] {
-				t.Errorf("in sync %t: %+v", inSync, s)
+			if s.Stale != row.want[i] {
+				t.Errorf("%+v: %+v", row, s)
 			}
+		}
+	}
+}
+
+// Without a session the missing route to the destination leads to BGP's.
+func TestBlameSession(t *testing.T) {
+	for _, session := range []bool{true, false} {
+		steps := []status.Step{{Object: "route to destination 10.0.0.1", Hint: "see the route"}, {Object: "BGP session", Found: session}}
+		if blameSession(steps); strings.Contains(steps[0].Hint, "BGP session") == session {
+			t.Errorf("session %t: %q", session, steps[0].Hint)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestConditionOfBGP(t *testing.T) {
 		reason string
 		detail string
 	}{
-		{"all up", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", "1 of 1 neighbours, 0 EVPN routes in, 0 out"},
+		{"all up", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", "1 of 1 neighbours, 0 EVPN routes in, 0 to announce"},
 		{"one down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up, down}}, nil, true, "in-sync", "2001:db8::1"},
 		{"all down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{down}}, nil, false, "no-session", "2001:db8::1"},
 		{"receiving", bgp.Status{Neighbors: []bgp.NeighborStatus{up}}, nil, false, "receiving", "1 of 1"},
@@ -275,7 +275,7 @@ func TestMaglevTablesOfAStep(t *testing.T) {
 
 func TestConditionOfBGPCountsWhatIsExposed(t *testing.T) {
 	s := bgp.Status{InSync: true, Exposed: 4, Neighbors: []bgp.NeighborStatus{{Address: addr("192.0.2.1"), State: "established"}}}
-	if _, _, detail := speakerCondition(s, nil); !strings.Contains(detail, "0 EVPN routes in, 0 out, 4 exposed addresses out") {
+	if _, _, detail := speakerCondition(s, nil); !strings.Contains(detail, "0 EVPN routes in, 0 to announce, 4 exposed addresses to announce") {
 		t.Errorf("detail %q", detail)
 	}
 }

@@ -122,9 +122,9 @@ func speakerCondition(s bgp.Status, err error) (ready bool, why, detail string) 
 			down = append(down, n.Name())
 		}
 	}
-	detail = fmt.Sprintf("%d of %d neighbours, %d EVPN routes in, %d out", len(s.Neighbors)-len(down), len(s.Neighbors), s.Imported, s.Announced)
+	detail = fmt.Sprintf("%d of %d neighbours, %d EVPN routes in, %d to announce", len(s.Neighbors)-len(down), len(s.Neighbors), s.Imported, s.Announced)
 	if s.Exposed > 0 {
-		detail += fmt.Sprintf(", %d exposed addresses out", s.Exposed)
+		detail += fmt.Sprintf(", %d exposed addresses to announce", s.Exposed)
 	}
 	if len(down) > 0 {
 		detail += "; no session with " + strings.Join(down, ", ")

@@ -35,6 +35,19 @@ func TestRoutesTellWhyTheyAreNotThere(t *testing.T) {
 	}
 }
 
+// A route that is handed to BGP and taken by no neighbour is not announced, and says so.
+func TestUnannounced(t *testing.T) {
+	route := func(vni intent.VNI, announced bool) status.Route {
+		return status.Route{VNI: vni, Announced: status.Known(announced), State: status.OK}
+	}
+	routes := []status.Route{route(1, true), route(2, true), {VNI: 2, State: status.OK}, {VNI: 2, Announced: status.Known(true), State: status.Error, Error: "full"}}
+	unannounced(routes, func(r status.Route) bool { return r.VNI == 1 })
+	if !*routes[0].Announced || routes[0].State != status.OK || *routes[1].Announced || routes[1].State != status.Pending || routes[1].Error == "" ||
+		routes[2].State != status.OK || *routes[3].Announced || routes[3].Error != "full" {
+		t.Errorf("%+v", routes)
+	}
+}
+
 // A VRF that only the maps have is listed, with the reason; a wanted one stays as it is.
 func TestAHeldVRFIsListed(t *testing.T) {
 	rows := map[intent.VNI]*status.VRF{1001: {VNI: 1001, State: status.OK}}

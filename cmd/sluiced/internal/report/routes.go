@@ -36,12 +36,22 @@ func (n node) routesAndSessions(ctx context.Context, only intent.VNI) ([]status.
 		return nil, err
 	}
 	routes := n.routes(only)
-	for _, r := range routes {
-		if r.Announced != nil && *r.Announced {
-			*r.Announced = s.Carries(bgp.FamilyOf(r.VNI, r.Prefix))
+	unannounced(routes, func(r status.Route) bool { return s.Carries(bgp.FamilyOf(r.VNI, r.Prefix)) })
+	return routes, nil
+}
+
+// unannounced has the routes wait that no neighbour takes.
+func unannounced(routes []status.Route, taken func(status.Route) bool) {
+	for i := range routes {
+		r := &routes[i]
+		if r.Announced == nil || !*r.Announced || taken(*r) {
+			continue
+		}
+		r.Announced = status.Known(false)
+		if r.State == status.OK {
+			r.State, r.Reason, r.Error = status.Pending, reason.Waiting, "waiting for a BGP session with the address family"
 		}
 	}
-	return routes, nil
 }
 
 // routes are those of the path that carries each VRF. While it changes, the other

@@ -192,7 +192,7 @@ func weighings(rows []weighable, variables map[string]string, backend netip.Addr
 		if backend.Port() == 0 {
 			hint = "; a backend is ADDRESS:PORT, IPv6 in brackets"
 		}
-		return nil, fmt.Errorf("it has no backend %s: %w%s", intent.FormatEndpoint(backend.Addr(), backend.Port()), admin.ErrNotFound, hint)
+		return nil, fmt.Errorf("backend %s: %w%s", intent.FormatEndpoint(backend.Addr(), backend.Port()), admin.ErrNotFound, hint)
 	}
 	return out, nil
 }

@@ -38,7 +38,7 @@ func TestWeighings(t *testing.T) {
 		{"of two protocols", []weighable{row("a", "tcp", "10.0.0.1:80"), row("b", "udp", "10.0.0.1:80")}, 2, ""},
 		{"of two tenants", []weighable{row("a", "tcp", "10.0.0.1:80"), row("b", "tcp", "10.0.0.1:80")}, 0, "bad request: a and b have this name and backend 10.0.0.1:80; name one by its _uuid"},
 		{"of two tenants, one with the protocol left out", []weighable{row("a", "", "10.0.0.1:80"), row("b", "tcp", "10.0.0.1:80")}, 0, "bad request: a and b have this name and backend 10.0.0.1:80; name one by its _uuid"},
-		{"none", []weighable{row("a", "tcp", "10.0.0.2:80")}, 0, "it has no backend 10.0.0.1:80: not found"},
+		{"none", []weighable{row("a", "tcp", "10.0.0.2:80")}, 0, "backend 10.0.0.1:80: not found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := weighings(tt.rows, nil, netip.MustParseAddrPort("10.0.0.1:80"), &zero)

@@ -150,9 +150,9 @@ func (t *PortLog) gatewayLines(rows *ovn.Rows, d wanted.Difference) (lines []por
 		where := []any{"port", port, "router", routerOf(rows, port)}
 		switch {
 		case !had:
-			lines = append(lines, portLine{"gateway port bound here", append(where, "vni", now)})
+			lines = append(lines, portLine{"gateway port joined its VRF", append(where, "vni", now)})
 		case !has:
-			lines = append(lines, portLine{"gateway port no longer bound here", append(where, "vni", was)})
+			lines = append(lines, portLine{"gateway port left its VRF", append(where, "vni", was)})
 		case was != now:
 			lines = append(lines, portLine{"gateway port changed its VNI", append(where, "vni", now, "was", was)})
 		}

@@ -50,13 +50,13 @@ func TestTenantsInTheLog(t *testing.T) {
 		want string
 	}{
 		{wanted.With(wanted.With(wanted.Difference{}, intent.VRFs, vrf(1001, 1)), intent.Gateways, set(key, 1001)),
-			"msg=\"VRF added\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port bound here\" port=cr-red router=red vni=1001\n"},
+			"msg=\"VRF added\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port joined its VRF\" port=cr-red router=red vni=1001\n"},
 		{wanted.With(wanted.With(wanted.Difference{}, intent.VRFs, vrf(1001, 1)), intent.Gateways, set(key, 1001)), ""},
 		{wanted.With(wanted.With(wanted.Difference{}, intent.VRFs, otherVNI), intent.Gateways, set(key, 1002)),
 			"msg=\"VRF added\" vni=1002 rd=192.0.2.1:2\nmsg=\"VRF deleted\" vni=1001 rd=192.0.2.1:1\nmsg=\"gateway port changed its VNI\" port=cr-red router=red vni=1002 was=1001\n"},
 		{wanted.With(wanted.Difference{}, intent.Gateways, otherMAC), ""},
 		{wanted.With(wanted.Difference{}, intent.Gateways, wanted.Delta[intent.GatewayKey, intent.Gateway]{Delete: []intent.GatewayKey{moved}}),
-			"msg=\"gateway port no longer bound here\" port=cr-red router=red vni=1002\n"},
+			"msg=\"gateway port left its VRF\" port=cr-red router=red vni=1002\n"},
 		{wanted.With(wanted.Difference{}, intent.VRFs, crowd), fmt.Sprintf("msg=\"many tenants of this node changed\" changes=%d vrfs=%d gateways=0 standby=0\n", portLines+1, portLines+2)},
 	} {
 		log.Reset()
