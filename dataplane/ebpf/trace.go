@@ -72,8 +72,8 @@ const (
 	StepPass     = StepKind(bpfTraceWhatSTEP_PASS)
 	StepFIB      = StepKind(bpfTraceWhatSTEP_FIB)
 	StepVIP      = StepKind(bpfTraceWhatSTEP_VIP)
-	StepMember   = StepKind(bpfTraceWhatSTEP_MEMBER)
-	StepFlow     = StepKind(bpfTraceWhatSTEP_FLOW)
+	StepMaglev   = StepKind(bpfTraceWhatSTEP_MEMBER)
+	StepSession  = StepKind(bpfTraceWhatSTEP_FLOW)
 	StepBackend  = StepKind(bpfTraceWhatSTEP_BACKEND)
 	StepAnswer   = StepKind(bpfTraceWhatSTEP_ANSWER)
 	StepEcho     = StepKind(bpfTraceWhatSTEP_ECHO)
@@ -86,7 +86,7 @@ var stepNames = map[StepKind]string{
 	StepVTEP: "vtep", StepVRF: "vrf", StepGateway: "gateway", StepSource: "source", StepHost: "host", StepPrefix: "prefix",
 	StepEntry: "entry", StepSlot: "slot", StepNextHop: "next-hop", StepARP: "arp", StepND: "nd", StepICMP: "icmp",
 	StepNoICMP: "no-icmp", StepFragment: "fragment", StepRedirect: "redirect", StepDrop: "drop", StepKernel: "kernel",
-	StepPass: "pass", StepFIB: "host-route", StepVIP: "vip", StepMember: "member", StepFlow: "flow", StepBackend: "backend", StepAnswer: "answer",
+	StepPass: "pass", StepFIB: "host-route", StepVIP: "vip", StepMaglev: "maglev-slot", StepSession: "session", StepBackend: "backend", StepAnswer: "answer",
 	StepEcho: "echo", StepQuoted: "quoted", StepKept: "kept", StepLeft: "left",
 }
 
@@ -155,11 +155,11 @@ func (s Step) String() string {
 	case StepPass:
 		return "not for an exposed address: on to the host, unchanged"
 	case StepVIP:
-		return fmt.Sprintf("%s is a VIP, with table %d", s.Addr, s.Value)
-	case StepMember:
-		return fmt.Sprintf("slot %d of the table", s.Value)
-	case StepFlow:
-		return "of a flow that is known"
+		return fmt.Sprintf("%s is a VIP, Maglev table %d", s.Addr, s.Value)
+	case StepMaglev:
+		return fmt.Sprintf("slot %d of the Maglev table", s.Value)
+	case StepSession:
+		return map[bool]string{true: "of a direct connection with a backend", false: "of a session"}[s.Value == uint32(bpfFlowKindFLOW_DIRECT)] + ": conntrack hit"
 	case StepBackend:
 		return "to backend " + intent.FormatEndpoint(s.Addr, uint16(s.Value))
 	case StepAnswer:
@@ -167,11 +167,11 @@ func (s Step) String() string {
 	case StepEcho:
 		return fmt.Sprintf("an echo request to VIP %s, which is answered", s.Addr)
 	case StepQuoted:
-		return fmt.Sprintf("an ICMP error about a flow to a VIP; the packet that it quotes is now one of %s", intent.FormatEndpoint(s.Addr, uint16(s.Value)))
+		return fmt.Sprintf("an ICMP error about a session; the packet that it quotes is now one of %s", intent.FormatEndpoint(s.Addr, uint16(s.Value)))
 	case StepKept:
 		return "the client keeps its backend (affinity)"
 	case StepLeft:
-		return "OVN balances the flow"
+		return "OVN balances the session"
 	case StepFIB:
 		return fmt.Sprintf("by the host's routes to neighbour %s on device %d", s.Addr, s.Value)
 	}

@@ -444,7 +444,7 @@ func TestBalanceByTable(t *testing.T) {
 		slot, key := -1, ""
 		for _, s := range res.Steps {
 			switch s.What {
-			case ebpf.StepMember:
+			case ebpf.StepMaglev:
 				slot = int(s.Value)
 			case ebpf.StepBackend:
 				key = intent.FormatEndpoint(s.Addr, uint16(s.Value)) + "/tcp"
