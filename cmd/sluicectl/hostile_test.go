@@ -135,7 +135,7 @@ func TestHostileNames(t *testing.T) {
 	answer(t, "lb show", showVIPs)
 	answer(t, "lb list", writeVIPs)
 	answer(t, "lb backends", writeBackends)
-	answer(t, "lb flows", writeFlows)
+	answer(t, "lb sessions", writeSessions)
 	answer(t, "lb explain", writeVIPExplanation)
 	answer(t, "metadata proxy", writeProxy)
 	answer(t, "metadata requests", writeRequests)

@@ -25,12 +25,12 @@ func lbCommand(o *options) *cobra.Command {
 			return admin.Call(c.Context(), o.client(), nodeapi.ListVIPs, nodeapi.VRFSelector{VNI: vni})
 		},
 	}.command(o), vrfList[[]status.VIP]{
-		use: "backends", short: "All backends with their state, slots of the Maglev table and flows", long: longBackends, write: writeBackends,
+		use: "backends", short: "All backends with their state, slots of the Maglev table and sessions", long: longBackends, write: writeBackends,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.VIP, error) { return o.backends(c, vni) },
-	}.command(o), vrfList[status.Flows]{
-		use: "flows", short: "Flows to VIPs with a session on this node, and their backends", long: longFlows, write: writeFlows,
-		ask: func(c *cobra.Command, vni intent.VNI) (status.Flows, error) {
-			return admin.Call(c.Context(), o.client(), nodeapi.ListFlows, nodeapi.VRFSelector{VNI: vni})
+	}.command(o), vrfList[status.Sessions]{
+		use: "sessions", short: "Sessions of VIPs on this node, with their backends", long: longSessions, write: writeSessions,
+		ask: func(c *cobra.Command, vni intent.VNI) (status.Sessions, error) {
+			return admin.Call(c.Context(), o.client(), nodeapi.ListSessions, nodeapi.VRFSelector{VNI: vni})
 		},
 	}.command(o), lbVMs(o), lbShow(o), lbExplain(o), lbDrain(o), lbUndrain(o))
 	return c
@@ -41,21 +41,21 @@ const (
 cannot be read of a load balancer.
 
 The scope is the VNI of a router's VRF, for packets from the fabric, or the name of a switch, for packets of its VMs here.`
-	longBackends = `All backends with their state, slots of the Maglev table and flows. SLOTS and FLOWS are those of one VIP;
-NEW FLOWS and BYTES are those of all VIPs of the VRF or switch, since the backend was added. Each node counts
-the traffic that enters the cloud through it.
+	longBackends = `All backends with their state, slots of the Maglev table and sessions. SLOTS and SESSIONS are those of
+one VIP; NEW SESSIONS and BYTES are those of all VIPs of the VRF or switch, since the backend was added. Each
+node counts the traffic that enters the cloud through it.
 
 The state is up, draining (weight 0; OVN, which has no weights, does not drain), or down, as Service_Monitor
 says.`
-	longFlows = `Flows to VIPs with a session on this node, and their backends. The scope of a flow of a VM here is the VM's
-switch. The state is opening, before the client's second packet; open; or ending, after a FIN or RST. IDLE is
-the time since the client's last packet.`
+	longSessions = `Sessions of VIPs on this node, with their backends. The scope of a session of a VM here is the VM's switch. The
+state is opening, before the client's second packet; open; or ending, after a FIN or RST. IDLE is the time since
+the client's last packet.`
 )
 
-// lbVMs lists the VMs whose flows to VIPs are balanced on their taps, or might be.
+// lbVMs lists the VMs whose sessions are balanced on their taps, or might be.
 func lbVMs(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "vms", Short: "VMs of this node on switches with VIPs, what balances their flows, and why", Args: noArgs,
+		Use: "vms", Short: "VMs of this node on switches with VIPs, what balances their sessions, and why", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := admin.Call(c.Context(), o.client(), nodeapi.ListVMs, admin.Nothing{})
 			if err != nil {
@@ -143,14 +143,14 @@ func showVIPs(w io.Writer, vips []status.VIP) error {
 			output.Printf(w, "affinity: %d s\n", v.Affinity)
 		}
 		if v.Flush {
-			fmt.Fprintln(w, "flows of a removed backend end (ct_flush)")
+			fmt.Fprintln(w, "sessions of a removed backend end (ct_flush)")
 		}
 		if v.TableHash != "" {
-			output.Printf(w, "table: %d slots, hash %s\n", v.Slots, v.TableHash)
+			output.Printf(w, "Maglev table: %d slots, hash %s\n", v.Slots, v.TableHash)
 		}
 		if t := v.Traffic; t != nil {
-			output.Printf(w, "flows: %d began; in %d packets, %d bytes; out %d packets, %d bytes; %d not recorded, %d dropped\n",
-				t.Flows, t.ToBackends.Packets, t.ToBackends.Bytes, t.ToClients.Packets, t.ToClients.Bytes, t.Unrecorded, t.Drops)
+			output.Printf(w, "sessions: %d new; in %d packets, %d bytes; out %d packets, %d bytes; %d packets unrecorded, %d dropped\n",
+				t.Sessions, t.ToBackends.Packets, t.ToBackends.Bytes, t.ToClients.Packets, t.ToClients.Bytes, t.Unrecorded, t.Drops)
 		}
 		if err := writeBackends(w, []status.VIP{v}); err != nil {
 			return err
@@ -174,28 +174,28 @@ func vipState(v status.VIP) string {
 }
 
 func writeBackends(w io.Writer, vips []status.VIP) error {
-	t := output.Table{Header: []string{"SCOPE", "VIP", "PROTOCOL", "PATH", "BACKEND", "WEIGHT", "STATE", "SLOTS", "FLOWS", "NEW FLOWS", "BYTES IN", "BYTES OUT"}}
+	t := output.Table{Header: []string{"SCOPE", "VIP", "PROTOCOL", "PATH", "BACKEND", "WEIGHT", "STATE", "SLOTS", "SESSIONS", "NEW SESSIONS", "BYTES IN", "BYTES OUT"}}
 	for _, v := range vips {
 		for _, b := range v.Backends {
 			began, in, out := "-", "-", "-"
 			if b.Traffic != nil {
-				began, in, out = fmt.Sprint(b.Traffic.Flows), fmt.Sprint(b.Traffic.ToBackends.Bytes), fmt.Sprint(b.Traffic.ToClients.Bytes)
+				began, in, out = fmt.Sprint(b.Traffic.Sessions), fmt.Sprint(b.Traffic.ToBackends.Bytes), fmt.Sprint(b.Traffic.ToClients.Bytes)
 			}
 			t.Add(v.Scope(), intent.FormatEndpoint(v.Address, v.Port), v.Protocol.String(), v.Path, intent.FormatEndpoint(b.Addr, b.Port),
-				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Flows), began, in, out)
+				fmt.Sprint(b.Weight), string(b.State), fmt.Sprint(b.Slots), fmt.Sprint(b.Sessions), began, in, out)
 		}
 	}
 	return t.Write(w)
 }
 
-func writeFlows(w io.Writer, flows status.Flows) error {
+func writeSessions(w io.Writer, list status.Sessions) error {
 	t := output.Table{Header: []string{"SCOPE", "PROTOCOL", "CLIENT", "VIP", "BACKEND", "STATE", "IDLE"}}
-	for _, f := range flows.Flows {
-		t.Add(f.Scope(), f.Protocol.String(), f.Client.String(), f.VIP.String(), f.Backend.String(), f.State, fmt.Sprintf("%d s", f.Idle))
+	for _, s := range list.Sessions {
+		t.Add(s.Scope(), s.Protocol.String(), s.Client.String(), s.VIP.String(), s.Backend.String(), s.State, fmt.Sprintf("%d s", s.Idle))
 	}
 	err := t.Write(w)
-	if more := flows.Total - len(flows.Flows); more > 0 && err == nil {
-		_, err = output.Printf(w, "%d more of %d are not listed\n", more, flows.Total)
+	if more := list.Total - len(list.Sessions); more > 0 && err == nil {
+		_, err = output.Printf(w, "%d more of %d are not listed\n", more, list.Total)
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func lbExplain(o *options) *cobra.Command {
 	var vrf string
 	var q status.VIPQuery
 	c := &cobra.Command{
-		Use: "explain {--vrf VNI|--switch NAME} PROTOCOL CLIENT:PORT VIP:PORT", Short: "Which backend a flow gets, on this node and on any other, and why",
+		Use: "explain {--vrf VNI|--switch NAME} PROTOCOL CLIENT:PORT VIP:PORT", Short: "Which backend a session gets, on this node and on any other, and why",
 		Args: exactArgs("PROTOCOL", "CLIENT:PORT", "VIP:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
@@ -262,22 +262,22 @@ func writeVIPExplanation(w io.Writer, e status.VIPExplanation) error {
 	fmt.Fprintln(w)
 	if e.VIP.Path != "ebpf" {
 		if e.Session != nil {
-			output.Printf(w, "this node has a session of the flow from before: to %s\n", e.Session)
+			output.Printf(w, "this node has an earlier session: to %s\n", e.Session)
 		}
-		_, err := output.Printf(w, "OVN chooses the backend of new flows: %s\n", e.VIP.ReasonDetail)
+		_, err := output.Printf(w, "OVN chooses the backend of new sessions: %s\n", e.VIP.ReasonDetail)
 		return err
 	}
 	if e.LeftToOVN != "" {
-		output.Printf(w, "this node leaves the flow to OVN: %s\n", e.LeftToOVN)
+		output.Printf(w, "this node leaves the session to OVN: %s\n", e.LeftToOVN)
 	}
 	if e.Session != nil {
-		output.Printf(w, "this node has a session of the flow: to %s\n", e.Session)
+		output.Printf(w, "this node has the session: to %s\n", e.Session)
 	}
 	if e.Affinity != nil {
-		output.Printf(w, "session affinity of the client: its new flows are balanced to %s on this node\n", e.Affinity)
+		output.Printf(w, "session affinity of the client: its new sessions get %s on this node\n", e.Affinity)
 	}
 	if e.Backend == nil {
-		_, err := fmt.Fprintln(w, "no backend gets new flows: packets without a session are dropped (no_backend)")
+		_, err := fmt.Fprintln(w, "no backend gets new sessions: packets without a session are dropped (no_backend)")
 		return err
 	}
 	_, err := output.Printf(w, "a node without a session chooses %[3]s (slot %[1]d of %[2]d)\n", e.Slot, e.VIP.Slots, intent.FormatEndpoint(e.Backend.Addr, e.Backend.Port))
@@ -302,23 +302,23 @@ func writeVIPs(w io.Writer, vips []status.VIP) error {
 func lbDrain(o *options) *cobra.Command {
 	weight := uint16(0)
 	c := &cobra.Command{
-		Use: "drain LOADBALANCER BACKEND", Short: "Give a backend no new flows, on all nodes",
-		Long: `Give a backend of a load balancer no new flows, on all nodes: sluiced writes the weight 0
-for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Flows with a session
+		Use: "drain LOADBALANCER BACKEND", Short: "Give a backend no new sessions, on all nodes",
+		Long: `Give a backend of a load balancer no new sessions, on all nodes: sluiced writes the weight 0
+for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Its sessions
 continue. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes the drain back.
 
-OVN has no weights: what has the path ovn still gives the backend new flows. The answer names the VIPs and VMs
+OVN has no weights: what has the path ovn still gives the backend new sessions. The answer names the VIPs and VMs
 of this node with that path.`,
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
 	}
-	c.Flags().Uint16Var(&weight, "weight", 0, "give it this share of new flows, 0 to 256")
+	c.Flags().Uint16Var(&weight, "weight", 0, "give it this share of new sessions, 0 to 256")
 	return c
 }
 
 func lbUndrain(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "undrain LOADBALANCER BACKEND", Short: "Give a backend new flows again after 'sluicectl lb drain'",
+		Use: "undrain LOADBALANCER BACKEND", Short: "Give a backend new sessions again after 'sluicectl lb drain'",
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, nil) },
 	}
@@ -332,13 +332,13 @@ func (o *options) weigh(c *cobra.Command, args []string, weight *uint16) error {
 	if err != nil {
 		return err
 	}
-	has := "its share of new flows again"
+	has := "its share of new sessions again"
 	if weight != nil {
 		has = fmt.Sprintf("the weight %d", *weight)
 	}
 	return o.print(c.OutOrStdout(), weighed, func(w io.Writer) error {
 		for _, what := range weighed.ByOVN {
-			output.Printf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new flows as before\n", what)
+			output.Printf(c.ErrOrStderr(), "sluicectl: OVN balances %s, and has no weights: the backend gets new sessions as before\n", what)
 		}
 		_, err := output.Printf(w, "%s of %s has %s, on all nodes\n", args[1], args[0], has)
 		return err

@@ -64,7 +64,7 @@ func TestExitCodes(t *testing.T) {
 		{"diff", exitOffline},
 		{"lb list", exitOffline},
 		{"lb backends", exitOffline},
-		{"lb flows", exitOffline},
+		{"lb sessions", exitOffline},
 		{"lb vms", exitOffline},
 		{"lb show 10.0.0.1", exitOffline},
 		{"lb explain --vrf 1 tcp 10.0.0.1:1 10.0.0.2:1", exitOffline},
@@ -127,10 +127,10 @@ func TestStatusTellsWhyRowsStay(t *testing.T) {
 	}
 }
 
-func TestFlowsTellThatTheyAreCut(t *testing.T) {
+func TestSessionsTellThatTheyAreCut(t *testing.T) {
 	for known, want := range map[int]string{1: "", 3: "2 more of 3 are not listed\n"} {
 		var b bytes.Buffer
-		if err := writeFlows(&b, status.Flows{Flows: []status.Flow{{VNI: 1001, Protocol: intent.TCP}}, Total: known}); err != nil || strings.Contains(b.String(), "listed") != (want != "") || !strings.HasSuffix(b.String(), want) {
+		if err := writeSessions(&b, status.Sessions{Sessions: []status.Session{{VNI: 1001, Protocol: intent.TCP}}, Total: known}); err != nil || strings.Contains(b.String(), "listed") != (want != "") || !strings.HasSuffix(b.String(), want) {
 			t.Errorf("%d known: no %q in\n%s%v", known, want, b.String(), err)
 		}
 	}

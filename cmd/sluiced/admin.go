@@ -23,7 +23,7 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, nodeapi.ListRoutes, func(ctx context.Context, q nodeapi.VRFSelector) ([]status.Route, error) { return r.Routes(ctx, q.VNI) })
 	admin.Handle(s, nodeapi.ListVIPs, func(_ context.Context, q nodeapi.VRFSelector) ([]status.VIP, error) { return r.VIPs(q.VNI) })
 	admin.Handle(s, nodeapi.ListBackends, func(_ context.Context, q nodeapi.VRFSelector) ([]status.VIP, error) { return r.Backends(q.VNI) })
-	admin.Handle(s, nodeapi.ListFlows, func(_ context.Context, q nodeapi.VRFSelector) (status.Flows, error) { return r.Sessions(q.VNI) })
+	admin.Handle(s, nodeapi.ListSessions, func(_ context.Context, q nodeapi.VRFSelector) (status.Sessions, error) { return r.Sessions(q.VNI) })
 	admin.Handle(s, nodeapi.ListVMs, func(context.Context, admin.Nothing) ([]status.VM, error) { return r.VMs(), nil })
 	admin.Handle(s, nodeapi.Weigh, r.Weigh)
 	admin.Handle(s, nodeapi.ExplainVIP, func(_ context.Context, q status.VIPQuery) (status.VIPExplanation, error) { return r.ExplainVIP(q) })

@@ -66,7 +66,7 @@ func Choose(v VIP, outside func(netip.Addr) string) Choice {
 		return Choice{PathOVN, reason.NoBackends, "options:" + option + " is true, and no backend is up"}
 	}
 	if v.live() == 0 {
-		return Choice{PathEBPF, reason.NoBackends, "no backend gets new flows"}
+		return Choice{PathEBPF, reason.NoBackends, "no backend gets new sessions"}
 	}
 	return Choice{Path: PathEBPF, Reason: reason.PathAuto}
 }

@@ -215,10 +215,10 @@ type LoadBalancing struct {
 	// port on this node; the node announces these VIPs. It needs ovn.nb. Without ovn.nb eBPF
 	// balances only what VMs send (clients), by the load balancers in Southbound.
 	Enabled bool `yaml:"enabled"`
-	// NewFlowRate is the limit of new sessions a second, and of a burst, of each VIP and of each VM
-	// to VIPs of its switch. 0: no limit. A flow above the limit has no session and evicts none;
+	// NewSessionRate is the limit of new sessions a second, and of a burst, of each VIP and of each VM
+	// to VIPs of its switch. 0: no limit. A session above the limit gets no entry and evicts none;
 	// its hash chooses the backend, which stays the same while the backends do.
-	NewFlowRate uint32 `yaml:"newFlowRate"`
+	NewSessionRate uint32 `yaml:"newSessionRate"`
 	// BackendMetrics adds metrics of each backend to those of each VIP.
 	BackendMetrics bool `yaml:"backendMetrics"`
 	// Clients is whether eBPF balances on taps, on any node, what VMs of this node send to VIPs of
@@ -271,11 +271,11 @@ type Sizes struct {
 	VIPs uint32 `yaml:"vips"`
 	// Backends is the number of different backends.
 	Backends uint32 `yaml:"backends"`
-	// Flows is twice the number of sessions with VIPs at once: the open ones, and for each new
+	// Sessions is twice the number of sessions with VIPs at once: the open ones, and for each new
 	// connection a second about 100, since closed sessions expire after 90 seconds. A full map
-	// evicts the sessions that have been idle for longest. Flows that are left to OVN have a map of
-	// the same size. All memory is allocated at the start: about 150 bytes for each of `flows`.
-	Flows uint32 `yaml:"flows"`
+	// evicts the sessions that have been idle for longest. Sessions that are left to OVN have a map
+	// of the same size. All memory is allocated at the start: about 150 bytes for each of `sessions`.
+	Sessions uint32 `yaml:"sessions"`
 }
 
 // OVS is the local Open vSwitch.

@@ -43,7 +43,7 @@ func Default() *Config {
 		},
 		Exposure:      Exposure{Ports: SwitchOff, FloatingIPs: SwitchOff, Gateways: SwitchOff},
 		Metadata:      defaultMetadata(),
-		LoadBalancing: LoadBalancing{Clients: true, NewFlowRate: 20000, BackendMetrics: true, ACLUnknown: BalancedByOVN},
+		LoadBalancing: LoadBalancing{Clients: true, NewSessionRate: 20000, BackendMetrics: true, ACLUnknown: BalancedByOVN},
 		Dataplane: Dataplane{
 			BPFFS: "/sys/fs/bpf/sluice",
 			Sizes: Sizes{
@@ -56,7 +56,7 @@ func Default() *Config {
 				VTEPs:    16384,
 				VIPs:     16384,
 				Backends: 65535,
-				Flows:    131072,
+				Sessions: 131072,
 			},
 		},
 		OVS:      OVS{RunDir: "/run/openvswitch"},

@@ -35,7 +35,7 @@ type VIP struct {
 	// Flush: sessions of a removed backend end.
 	Flush bool `json:"flush,omitempty"`
 	// TableHash is 16 hexadecimal digits, equal on two nodes exactly if their Maglev tables are
-	// equal. In "lb show" and "lb backends", as are Slots and Flows of Backends.
+	// equal. In "lb show" and "lb backends", as are Slots and Sessions of Backends.
 	TableHash string       `json:"tableHash,omitempty"`
 	Backends  []VIPBackend `json:"backends"`
 	// Traffic is in "lb show" and "lb backends", of VIPs that eBPF serves.
@@ -64,9 +64,9 @@ func scope(vni intent.VNI, on string) string {
 type VIPTraffic struct {
 	ToBackends PacketCount `json:"toBackends"`
 	ToClients  PacketCount `json:"toClients"`
-	// Flows is the number of new sessions that got an entry.
-	Flows uint64 `json:"flows"`
-	// Unrecorded is the packets of sessions above loadBalancing.newFlowRate; 0 for backends.
+	// Sessions is the number of new sessions that got an entry.
+	Sessions uint64 `json:"sessions"`
+	// Unrecorded is the packets of sessions above loadBalancing.newSessionRate; 0 for backends.
 	Unrecorded uint64 `json:"unrecorded"`
 	// Drops is the packets that were dropped without a backend; 0 for backends.
 	Drops uint64 `json:"drops"`
@@ -87,9 +87,9 @@ type VIPBackend struct {
 	Weight uint16 `json:"weight"`
 	// State: up gets new sessions; down was probed, and is not alive; draining has weight 0.
 	State BackendState `json:"state"`
-	// Slots is the backend's slots in the Maglev table, Flows its sessions on this node.
-	Slots uint32 `json:"slots,omitempty"`
-	Flows uint32 `json:"flows,omitempty"`
+	// Slots is the backend's slots in the Maglev table, Sessions the number of its sessions on this node.
+	Slots    uint32 `json:"slots,omitempty"`
+	Sessions uint32 `json:"sessions,omitempty"`
 	// Traffic is the backend's traffic from all VIPs of the VRF, as VIP.Traffic.
 	Traffic *VIPTraffic `json:"traffic,omitempty"`
 }
@@ -133,15 +133,15 @@ type VIPExplanation struct {
 	Backend *intent.Backend `json:"backend,omitempty"`
 }
 
-// Flows is the answer to "sluicectl lb flows".
-type Flows struct {
-	Flows []Flow `json:"flows"`
+// Sessions is the answer to "sluicectl lb sessions".
+type Sessions struct {
+	Sessions []Session `json:"sessions"`
 	// Total is the number of all sessions; at most 10000 are listed.
 	Total int `json:"total"`
 }
 
-// Flow is a row of "sluicectl lb flows".
-type Flow struct {
+// Session is a row of "sluicectl lb sessions".
+type Session struct {
 	VNI intent.VNI `json:"vni"`
 	// Switch is the VIP's switch.
 	Switch   string          `json:"switch,omitempty"`
@@ -156,4 +156,4 @@ type Flow struct {
 }
 
 // Scope is where the VIP is one.
-func (f Flow) Scope() string { return scope(f.VNI, f.Switch) }
+func (s Session) Scope() string { return scope(s.VNI, s.Switch) }

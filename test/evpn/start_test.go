@@ -60,7 +60,7 @@ func (w *world) flowRate(node string, rate int) {
 	w.Helper()
 	script := `sed -i '/^loadBalancing:/,$d' "$OVS_RUNDIR/sluiced.yaml"`
 	if rate > 0 {
-		script += fmt.Sprintf(`; printf 'loadBalancing:\n  newFlowRate: %d\n' >> "$OVS_RUNDIR/sluiced.yaml"`, rate)
+		script += fmt.Sprintf(`; printf 'loadBalancing:\n  newSessionRate: %d\n' >> "$OVS_RUNDIR/sluiced.yaml"`, rate)
 	}
 	if out, err := w.Exec(background, node, "sh", "-ec", script); err != nil {
 		w.Errorf("%v: %s", err, out)

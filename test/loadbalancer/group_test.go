@@ -134,8 +134,8 @@ func TestGroups(t *testing.T) {
 				got := w.spread(c, protocol, a)
 				last, kind := got[len(got)-1], map[string]intent.Protocol{"tcp": intent.TCP, "udp": intent.UDP}[protocol]
 				at := netip.AddrPortFrom(a, map[string]uint16{"tcp": vipHTTP, "udp": vipUDP}[protocol])
-				if _, ok := w.flow(c.node, kind, last.from, at); !ok {
-					t.Errorf("%s does not know the flow from %s to %s", c.node, last.from, at)
+				if _, ok := w.session(c.node, kind, last.from, at); !ok {
+					t.Errorf("%s has no session from %s to %s", c.node, last.from, at)
 				}
 			}
 		}

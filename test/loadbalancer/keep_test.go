@@ -197,7 +197,7 @@ func TestFlip(t *testing.T) {
 	}
 }
 
-// 'lb show' counts slots and flows, and both gateways have the same table.
+// 'lb show' counts slots and sessions, and both gateways have the same table.
 func TestShow(t *testing.T) {
 	w := shared(t)
 	vip := netip.MustParseAddr("fd00:99::13")
@@ -235,16 +235,16 @@ func TestShow(t *testing.T) {
 	if here.TableHash == "" || here.TableHash != there.TableHash {
 		t.Errorf("the tables are %q and %q", here.TableHash, there.TableHash)
 	}
-	var slots, flows uint32
+	var slots, sessions uint32
 	for _, b := range here.Backends {
 		slots += b.Slots
-		flows += b.Flows
-		if drained := b.State == status.BackendDraining; drained != (b.Slots == 0) || drained && b.Flows > 0 {
+		sessions += b.Sessions
+		if drained := b.State == status.BackendDraining; drained != (b.Slots == 0) || drained && b.Sessions > 0 {
 			t.Errorf("%+v", b)
 		}
 	}
-	if slots != here.Slots || flows != 12 {
-		t.Errorf("%d of %d slots and %d of 12 flows: %+v", slots, here.Slots, flows, here.Backends)
+	if slots != here.Slots || sessions != 12 {
+		t.Errorf("%d of %d slots and %d of 12 sessions: %+v", slots, here.Slots, sessions, here.Backends)
 	}
 	// Both nodes write at a time, of several backends.
 	for range 5 {

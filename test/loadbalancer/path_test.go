@@ -96,9 +96,9 @@ func TestVIPByOVN(t *testing.T) {
 		}
 	}
 	for _, node := range []string{"a1", "a2", "a3"} {
-		for _, f := range w.flows(node) {
-			if slices.Contains(vips, f.VIP.Addr()) {
-				t.Errorf("%s: eBPF balances %+v", node, f)
+		for _, s := range w.sessions(node) {
+			if slices.Contains(vips, s.VIP.Addr()) {
+				t.Errorf("%s: eBPF balances %+v", node, s)
 			}
 		}
 	}

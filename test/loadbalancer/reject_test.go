@@ -79,7 +79,7 @@ func TestReject(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if _, ok := w.flow(c.node, intent.TCP, from, netip.AddrPortFrom(vip, vipHTTP)); !ok {
+				if _, ok := w.session(c.node, intent.TCP, from, netip.AddrPortFrom(vip, vipHTTP)); !ok {
 					err = errors.New("by OVN")
 				}
 				return err

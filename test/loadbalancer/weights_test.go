@@ -35,7 +35,7 @@ func TestWeights(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, ok := w.flow(c.node, intent.UDP, from, netip.MustParseAddrPort(at)); !ok {
+			if _, ok := w.session(c.node, intent.UDP, from, netip.MustParseAddrPort(at)); !ok {
 				err = errors.New("OVN did")
 			}
 			return err
@@ -75,13 +75,13 @@ func TestSCTP(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					if _, ok := w.flow(c.node, intent.SCTP, from, at); !ok {
+					if _, ok := w.session(c.node, intent.SCTP, from, at); !ok {
 						err = errors.New("OVN did")
 					}
 					return err
 				})
 				for _, got := range w.spread(c, "sctp", vip) {
-					f, ok := w.flow(c.node, intent.SCTP, got.from, at)
+					f, ok := w.session(c.node, intent.SCTP, got.from, at)
 					if want := endpoints(vip, backend.SCTPPort)[number(got.name)]; !ok || f.Backend.String() != want {
 						t.Errorf("%s answered %s: %+v (%t)", got.name, got.from, f, ok)
 					}

@@ -66,8 +66,8 @@ var (
 	// Weigh is "sluicectl lb drain" and "lb undrain": it writes options:sluice-weights in the
 	// Northbound database.
 	Weigh = admin.NewChange[WeighRequest, Weighed]("/v1/vips/weigh")
-	// ListFlows is "sluicectl lb flows", with at most 10000 sessions.
-	ListFlows = admin.NewEndpoint[VRFSelector, status.Flows]("/v1/vips/flows")
+	// ListSessions is "sluicectl lb sessions", with at most 10000 sessions.
+	ListSessions = admin.NewEndpoint[VRFSelector, status.Sessions]("/v1/vips/sessions")
 	// ListVMs is "sluicectl lb vms".
 	ListVMs = admin.NewEndpoint[admin.Nothing, []status.VM]("/v1/vips/vms")
 	// ListRoutes is "sluicectl route list".

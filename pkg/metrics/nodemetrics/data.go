@@ -24,8 +24,8 @@ type Balanced struct {
 // VIP is what was balanced for a VIP.
 type VIP struct {
 	Balanced
-	// Known is the sessions that the node knows.
-	Known uint32
+	// Open is the sessions on the node that have not ended.
+	Open uint32
 	// TableHash is equal on two nodes exactly if their tables lead all sessions alike; 0: there
 	// is no backend, or the VIP is OVN's.
 	TableHash uint64
@@ -40,9 +40,9 @@ type LoadBalancing struct {
 	TableSteps uint64
 }
 
-// Evictions is what became of flows whose rows were evicted.
+// Evictions is what became of evicted sessions.
 type Evictions struct {
-	// Table is the table of VIPs that the maps of flows are of.
+	// Table is the table of VIPs that the maps of sessions are of.
 	Table string
 	// Evicting: one of them is full, or was within two minutes.
 	Evicting bool

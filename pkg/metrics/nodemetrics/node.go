@@ -51,26 +51,26 @@ func (m *Metrics) AddLoadBalancing(read func() (LoadBalancing, error)) {
 		}
 		for _, v := range l.VIPs {
 			labels := []string{v.VNI.String(), v.Of, v.Protocol}
-			v.emit(e, vipPackets, vipBytes, vipFlows, labels)
-			e.Emit(vipKnown, float64(v.Known), labels...)
+			v.emit(e, vipPackets, vipBytes, vipSessions, labels)
+			e.Emit(vipOpen, float64(v.Open), labels...)
 			e.Emit(vipTable, float64(v.TableHash>>11), labels...)
 			e.Emit(vipUnrecorded, float64(v.Unrecorded), labels...)
 			e.Emit(vipDrops, float64(v.Drops), labels...)
 		}
 		for _, b := range l.Backends {
-			b.emit(e, backendPackets, backendBytes, backendFlows, []string{b.VNI.String(), b.Of, b.Protocol})
+			b.emit(e, backendPackets, backendBytes, backendSessions, []string{b.VNI.String(), b.Of, b.Protocol})
 		}
 		return nil
 	})
 }
 
-func (b *Balanced) emit(e metrics.Emitter, packets, bytes, flows *metrics.Metric, labels []string) {
+func (b *Balanced) emit(e metrics.Emitter, packets, bytes, sessions *metrics.Metric, labels []string) {
 	to, from := append(labels[:len(labels):len(labels)], "to-backends"), append(labels[:len(labels):len(labels)], "to-clients")
 	e.Emit(packets, float64(b.ToBackends.Packets), to...)
 	e.Emit(packets, float64(b.ToClients.Packets), from...)
 	e.Emit(bytes, float64(b.ToBackends.Bytes), to...)
 	e.Emit(bytes, float64(b.ToClients.Bytes), from...)
-	e.Emit(flows, float64(b.Flows), labels...)
+	e.Emit(sessions, float64(b.Sessions), labels...)
 }
 
 // AddPaths serves the numbers of VRFs by their path.
@@ -84,7 +84,7 @@ func (m *Metrics) AddPaths(read func() (map[Path]int, error)) {
 	})
 }
 
-// AddVMs serves the numbers of VMs by what balances their flows.
+// AddVMs serves the numbers of VMs by what balances their sessions.
 func (m *Metrics) AddVMs(read func() []status.VM) {
 	m.Add("vms", func(e metrics.Emitter) error {
 		count := map[Path]int{}

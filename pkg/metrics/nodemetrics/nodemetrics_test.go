@@ -29,8 +29,8 @@ func filled(failed func(string, error)) *Metrics {
 		return []VRFTraffic{{VNI: 1001, ToFabric: status.Traffic{Packets: 3}}}, nil
 	})
 	m.AddLoadBalancing(func() (LoadBalancing, error) {
-		some := status.VIPTraffic{ToBackends: status.PacketCount{Packets: 4}, ToClients: status.PacketCount{Bytes: 500}, Flows: 2}
-		return LoadBalancing{Evictions: []Evictions{{Table: "vips", Evicting: true, Translated: 7}}, VIPs: []VIP{{Balanced: Balanced{VNI: 1001, Of: "[2001:db8::10]:80", Protocol: "tcp", VIPTraffic: some}, Known: 1}},
+		some := status.VIPTraffic{ToBackends: status.PacketCount{Packets: 4}, ToClients: status.PacketCount{Bytes: 500}, Sessions: 2}
+		return LoadBalancing{Evictions: []Evictions{{Table: "vips", Evicting: true, Translated: 7}}, VIPs: []VIP{{Balanced: Balanced{VNI: 1001, Of: "[2001:db8::10]:80", Protocol: "tcp", VIPTraffic: some}, Open: 1}},
 			Backends: []Balanced{{VNI: 1001, Of: "[2001:db8::1]:8080", Protocol: "tcp", VIPTraffic: some}}}, nil
 	})
 	m.AddDrain([]string{"serving", "drained"}, func() string { return "serving" })

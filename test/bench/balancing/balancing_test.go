@@ -98,7 +98,7 @@ func TestProve(t *testing.T) {
 		want    string
 	}{
 		{target{path: pathEBPF}, 100, tracked{10, 0}, ""},
-		{target{path: pathEBPF}, 99, tracked{}, "a flow for each"},
+		{target{path: pathEBPF}, 99, tracked{}, "a session for each"},
 		{target{path: pathEBPF}, 100, tracked{10, 1}, "OVN has balanced some"},
 		{target{path: pathOVN}, 0, tracked{10, 10}, ""},
 		{target{path: pathOVN}, 0, tracked{10, 8}, "not balanced them all"},

@@ -19,7 +19,7 @@
 // translate for a while, whomever the next connection is to.
 //
 // Before and after, it is checked that the path is the one that is claimed: by the path that
-// sluicectl shows, by the flows that eBPF has counted, and by what Open vSwitch's
+// sluicectl shows, by the sessions that eBPF has counted, and by what Open vSwitch's
 // conntrack has of the VIP. Else there is no result.
 //
 // What bounds connections/s is the machine's processors, which are next to never idle; a remark

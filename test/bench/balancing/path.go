@@ -74,13 +74,13 @@ func (b *bench) ready(ctx context.Context, from asking, path string, at netip.Ad
 	return fmt.Errorf("%s has no machine %s", from.node, from.name)
 }
 
-// flows is how many flows to a VIP have begun by eBPF.
-func (b *bench) flows(ctx context.Context, node string, at netip.AddrPort) (uint64, error) {
+// sessions is how many sessions of a VIP eBPF has begun.
+func (b *bench) sessions(ctx context.Context, node string, at netip.AddrPort) (uint64, error) {
 	v, err := b.vipOn(ctx, node, at)
 	if err != nil || v.Traffic == nil {
 		return 0, err
 	}
-	return v.Traffic.Flows, nil
+	return v.Traffic.Sessions, nil
 }
 
 // tracked is what Open vSwitch's conntrack has of some connections.
@@ -130,23 +130,23 @@ func (b *bench) trackedBy(ctx context.Context, node string, t *target, n int) (t
 }
 
 // prove says whether the connections to a target went the way that it is measured for: all of
-// them by the flows that eBPF has counted, and the last ones by what conntrack has.
+// them by the sessions that eBPF has counted, and the last ones by what conntrack has.
 func prove(t *target, counted uint64, last int, has tracked) error {
 	var err error
 	switch {
 	case t.path == pathEBPF && counted != uint64(t.made):
-		err = errors.New("eBPF has not begun a flow for each")
+		err = errors.New("eBPF has not begun a session for each")
 	case t.path == pathEBPF && has.vip != 0:
 		err = errors.New("OVN has balanced some")
 	case t.path == pathOVN && has.vip < last*9/10: // what ends early goes early
 		err = errors.New("OVN has not balanced them all")
 	case t.path == pathOVN && counted != 0:
-		err = errors.New("eBPF has begun flows")
+		err = errors.New("eBPF has begun sessions")
 	case t.bare && has.all != 0:
 		err = errors.New("conntrack has some of a network without load balancers")
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %d connections, %d flows of eBPF; of the last %d conntrack has %d, of the VIP %d: %w", t.name, t.made, counted, last, has.all, has.vip, err)
+		err = fmt.Errorf("%s: %d connections, %d sessions of eBPF; of the last %d conntrack has %d, of the VIP %d: %w", t.name, t.made, counted, last, has.all, has.vip, err)
 	}
 	return err
 }

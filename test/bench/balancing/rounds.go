@@ -36,7 +36,7 @@ type target struct {
 	busy, alone load.Samples
 	answers     map[string]int
 	used        usage
-	// made is the connections since eBPF had counted so many flows.
+	// made is the connections since eBPF had counted so many sessions.
 	made    int
 	counted uint64
 	// tracked is the part of the connections that conntrack has.
@@ -130,7 +130,7 @@ func (b *bench) await(ctx context.Context, from asking, t *target) error {
 func (b *bench) warm(ctx context.Context, from asking, list []*target) (err error) {
 	for _, t := range list {
 		if t.path != "" {
-			if t.counted, err = b.flows(ctx, from.node, t.to[0]); err != nil {
+			if t.counted, err = b.sessions(ctx, from.node, t.to[0]); err != nil {
 				return err
 			}
 		}
@@ -198,7 +198,7 @@ func (b *bench) ask(ctx context.Context, t *target, clients, each int) (load.Out
 func (b *bench) verify(ctx context.Context, from asking, t *target, last int) error {
 	var counted uint64
 	if t.path != "" {
-		all, err := b.flows(ctx, from.node, t.to[0])
+		all, err := b.sessions(ctx, from.node, t.to[0])
 		if err != nil {
 			return err
 		}

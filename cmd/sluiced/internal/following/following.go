@@ -112,7 +112,7 @@ func (f *Following) newFeatures(with With) {
 	f.Balancing = balancing.New(balancing.Config{
 		Used: cfg.LoadBalancing.OnTaps(), Translator: settings.Clients(cfg.LoadBalancing), Readings: f.Steps.Readings(),
 		Plane: ebpf.Config{
-			Dir: owned.ClientPins(cfg.Dataplane.BPFFS), Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: cfg.LoadBalancing.NewFlowRate},
+			Dir: owned.ClientPins(cfg.Dataplane.BPFFS), Plane: ebpf.Clients, Node: ebpf.Node{FlowRate: cfg.LoadBalancing.NewSessionRate},
 			Limits: settings.Limits(cfg.Dataplane.Sizes), Log: f.Log,
 		},
 	}, f.Taps, node{f}, f.Sizes, f.Reg, f.Log)

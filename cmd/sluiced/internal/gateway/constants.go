@@ -21,7 +21,7 @@ func (g *Gateway) EBPF(vxlan int) ebpf.Config {
 		Dir: c.Dataplane.BPFFS, Bridges: ports{g}, Networks: networkMTU, Devices: g.kernel, Log: g.log,
 		Node: ebpf.Node{
 			RouterMAC: g.id.RouterMAC, NextHopMAC: c.Fabric.NextHopMAC, VXLANIndex: uint32(vxlan), UnderlayMTU: uint16(g.mtu),
-			ZeroChecksum: settings.ZeroChecksum(g.cfg, g.id.VTEP), FlowRate: c.LoadBalancing.NewFlowRate,
+			ZeroChecksum: settings.ZeroChecksum(g.cfg, g.id.VTEP), FlowRate: c.LoadBalancing.NewSessionRate,
 		},
 		Limits: settings.Limits(c.Dataplane.Sizes),
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
-// mostFlows bounds an answer.
-const mostFlows = 10000
+// mostSessions bounds an answer.
+const mostSessions = 10000
 
-// flowChoice chooses which flows an answer lists, and counts those that it is about.
-type flowChoice struct {
+// sessionChoice chooses which sessions an answer lists, and counts those that it is about.
+type sessionChoice struct {
 	vni          intent.VNI // 0: all
 	most, listed int
 	known        int
 }
 
-// takes is asked of each flow once.
-func (c *flowChoice) takes(f ebpf.Flow) bool {
+// takes is asked of each session once.
+func (c *sessionChoice) takes(f ebpf.Flow) bool {
 	if !f.ToVIP || c.vni != 0 && f.Key.VNI != c.vni {
 		return false
 	}
@@ -34,21 +34,21 @@ func (c *flowChoice) takes(f ebpf.Flow) bool {
 	return true
 }
 
-// Sessions lists the flows to VIPs of one VRF or switch, or of all for 0, as far as an answer has
+// Sessions lists the sessions of one VRF or switch, or of all for 0, as far as an answer has
 // room, and tells how many there are.
-func (r *Report) Sessions(vni intent.VNI) (status.Flows, error) {
+func (r *Report) Sessions(vni intent.VNI) (status.Sessions, error) {
 	all, err := r.balancersOf(vni)
-	out, c := status.Flows{Flows: []status.Flow{}}, flowChoice{vni: vni, most: mostFlows}
+	out, c := status.Sessions{Sessions: []status.Session{}}, sessionChoice{vni: vni, most: mostSessions}
 	for _, b := range all {
 		list, failed := b.dp.Reader().Flows(math.MaxInt, c.takes)
 		err = errors.Join(err, failed)
 		names := b.switches()
 		for _, f := range list {
-			out.Flows = append(out.Flows, flowOf(f, names[f.Key.VNI]))
+			out.Sessions = append(out.Sessions, sessionOf(f, names[f.Key.VNI]))
 		}
 	}
 	out.Total = c.known
-	slices.SortFunc(out.Flows, func(a, b status.Flow) int {
+	slices.SortFunc(out.Sessions, func(a, b status.Session) int {
 		return cmp.Or(cmp.Compare(a.VNI, b.VNI), a.VIP.Compare(b.VIP), a.Client.Compare(b.Client), cmp.Compare(a.Protocol, b.Protocol))
 	})
 	return out, err
@@ -65,8 +65,8 @@ func (b balancer) switches() map[intent.VNI]string {
 	return out
 }
 
-// flowOf is a flow to a VIP; on is its switch.
-func flowOf(f ebpf.Flow, on string) status.Flow {
+// sessionOf is a session of a VIP; on is its switch.
+func sessionOf(f ebpf.Flow, on string) status.Session {
 	state := "opening"
 	switch {
 	case f.Ending:
@@ -74,7 +74,7 @@ func flowOf(f ebpf.Flow, on string) status.Flow {
 	case f.Open:
 		state = "open"
 	}
-	return status.Flow{
+	return status.Session{
 		VNI: f.Key.VNI, Switch: on, Protocol: f.Key.Protocol, Client: f.Key.Src, VIP: f.Key.Dst, Backend: f.Becomes, State: state, Idle: uint32(f.Idle / time.Second),
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// An answer that has no room for all flows tells how many there are.
-func TestFlowChoice(t *testing.T) {
+// An answer that has no room for all sessions tells how many there are.
+func TestSessionChoice(t *testing.T) {
 	vnis := []intent.VNI{1001, 1002}
 	flow := func(vni int, toVIP bool) ebpf.Flow {
 		return ebpf.Flow{Key: ebpf.FlowKey{VNI: vnis[vni]}, ToVIP: toVIP}
@@ -17,7 +17,7 @@ func TestFlowChoice(t *testing.T) {
 	for _, tt := range []struct{ vni, most, listed, known int }{
 		{-1, 10, 5, 5}, {-1, 5, 5, 5}, {-1, 4, 4, 5}, {0, 2, 2, 3}, {1, 2, 2, 2}, {1, 0, 0, 2},
 	} {
-		c := flowChoice{most: tt.most}
+		c := sessionChoice{most: tt.most}
 		if tt.vni >= 0 {
 			c.vni = vnis[tt.vni]
 		}

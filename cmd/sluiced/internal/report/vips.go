@@ -108,7 +108,7 @@ func backendsOf(b loadbalancer.Balanced) []status.VIPBackend {
 	return out
 }
 
-// backends is list with what is known of each backend: its slots and flows.
+// backends is list with what is known of each backend: its slots and sessions.
 func (b balancer) backends(vni intent.VNI) ([]status.VIP, error) {
 	all := b.list(vni)
 	counts, err := b.dp.Reader().FlowCounts()
@@ -130,7 +130,7 @@ func (b balancer) backends(vni intent.VNI) ([]status.VIP, error) {
 			}
 		}
 	}
-	countFlows(all, counts)
+	countSessions(all, counts)
 	vips, backends := b.dp.VIPs().Stats()
 	for i := range all {
 		v := &all[i]
@@ -149,7 +149,7 @@ func (b balancer) backends(vni intent.VNI) ([]status.VIP, error) {
 func trafficOf(b ebpf.Balanced) status.VIPTraffic {
 	return status.VIPTraffic{
 		ToBackends: status.PacketCount(b.ToBackends), ToClients: status.PacketCount(b.ToClients),
-		Flows: b.Flows, Unrecorded: b.Unrecorded, Drops: b.Drops,
+		Sessions: b.Flows, Unrecorded: b.Unrecorded, Drops: b.Drops,
 	}
 }
 
@@ -168,16 +168,16 @@ func (b balancer) metrics(perBackend bool) (out nodemetrics.LoadBalancing, err e
 	if err != nil {
 		return out, err
 	}
-	known, hashes := map[intent.VIPKey]uint32{}, b.dp.VIPs().Hashes()
-	for target, flows := range counts {
+	open, hashes := map[intent.VIPKey]uint32{}, b.dp.VIPs().Hashes()
+	for target, n := range counts {
 		if _, ok := vips[target.VIP]; !ok {
 			target.VIP.Port = 0
 		}
-		known[target.VIP] += flows
+		open[target.VIP] += n
 	}
 	for k, b := range vips {
 		out.VIPs = append(out.VIPs, nodemetrics.VIP{Balanced: nodemetrics.Balanced{VNI: k.VNI, Of: intent.FormatEndpoint(k.Addr, k.Port), Protocol: k.Protocol.String(),
-			VIPTraffic: trafficOf(b)}, Known: known[k], TableHash: hashes[k]})
+			VIPTraffic: trafficOf(b)}, Open: open[k], TableHash: hashes[k]})
 	}
 	if !perBackend {
 		return out, nil
@@ -189,9 +189,9 @@ func (b balancer) metrics(perBackend bool) (out nodemetrics.LoadBalancing, err e
 	return out, nil
 }
 
-// countFlows adds flows to the backends of their VIPs: by the VIP's port, else to that of
+// countSessions adds sessions to the backends of their VIPs: by the VIP's port, else to that of
 // all ports.
-func countFlows(vips []status.VIP, counts map[ebpf.FlowTarget]uint32) {
+func countSessions(vips []status.VIP, counts map[ebpf.FlowTarget]uint32) {
 	at := map[intent.VIPKey]int{}
 	for i, v := range vips {
 		at[keyOf(v)] = i
@@ -208,13 +208,13 @@ func countFlows(vips []status.VIP, counts map[ebpf.FlowTarget]uint32) {
 		}
 		for j, b := range vips[i].Backends {
 			if b.Addr == target.Backend.Addr() && b.Port == port {
-				vips[i].Backends[j].Flows += n
+				vips[i].Backends[j].Sessions += n
 			}
 		}
 	}
 }
 
-// ExplainVIP tells which backend a flow gets here, and on a node that does not know it.
+// ExplainVIP tells which backend a session gets here, and on a node without its entry.
 func (r *Report) ExplainVIP(q status.VIPQuery) (status.VIPExplanation, error) {
 	if err := checkVIPQuery(q); err != nil {
 		return status.VIPExplanation{}, fmt.Errorf("%w: %w", admin.ErrBadRequest, err)
@@ -284,7 +284,7 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 	case f.ToVIP:
 		out.Session = &f.Becomes
 	case f.OVN && !row.OVN:
-		out.LeftToOVN = "the flow began there and has a session"
+		out.LeftToOVN = "OVN has balanced it from its start"
 	}
 	if err != nil || row.OVN {
 		return out, err // OVN chooses for all others
@@ -304,14 +304,14 @@ func (b balancer) explain(q status.VIPQuery) (status.VIPExplanation, error) {
 		return out, err
 	}
 	kept, since, err := b.dp.Reader().Kept(flow)
-	if since <= time.Duration(row.Affinity)*time.Second && takesFlows(row, kept) {
+	if since <= time.Duration(row.Affinity)*time.Second && takesSessions(row, kept) {
 		out.Affinity = &kept
 	}
 	return out, err
 }
 
-// takesFlows tells whether a backend of a VIP gets new flows.
-func takesFlows(v intent.VIP, at netip.AddrPort) bool {
+// takesSessions tells whether a backend of a VIP gets new sessions.
+func takesSessions(v intent.VIP, at netip.AddrPort) bool {
 	return slices.ContainsFunc(v.Backends.All(), func(b intent.Backend) bool {
 		return b.Weight > 0 && b.Addr == at.Addr() && b.Port == at.Port()
 	})

@@ -34,7 +34,7 @@ func (r *Report) VMs() []status.VM {
 	return out
 }
 
-// leaves tells why a VM's flows are OVN's, whatever the VIP; empty: they are not, or the
+// leaves tells why OVN balances a VM's sessions, whatever the VIP; empty: it does not, or the
 // VM is not here.
 func (r *Report) leaves(q status.VIPQuery) string {
 	for _, m := range r.VMs() {
@@ -50,7 +50,7 @@ func (r *Report) leaves(q status.VIPQuery) string {
 			})
 		})
 		if is {
-			return fmt.Sprintf("it has those of VM %s (%s: %s)", m.Port, m.Reason, m.ReasonDetail)
+			return fmt.Sprintf("OVN balances for VM %s (%s: %s)", m.Port, m.Reason, m.ReasonDetail)
 		}
 	}
 	return ""

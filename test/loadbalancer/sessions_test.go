@@ -13,30 +13,30 @@ import (
 	"github.com/ovn-sluice/sluice/test/lab"
 )
 
-// flows are what 'lb flows' lists.
-func (w *world) flows(node string) []status.Flow {
+// sessions are what 'lb sessions' lists.
+func (w *world) sessions(node string) []status.Session {
 	w.Helper()
-	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "flows")
-	var all status.Flows
-	if err = errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || all.Total != len(all.Flows) {
-		w.Fatalf("%d of %d flows: %v", len(all.Flows), all.Total, err)
+	out, err := w.Exec(w.Context(), node, w.sluicectl(), "-o", "json", "lb", "sessions")
+	var all status.Sessions
+	if err = errors.Join(err, json.Unmarshal([]byte(out), &all)); err != nil || all.Total != len(all.Sessions) {
+		w.Fatalf("%d of %d sessions: %v", len(all.Sessions), all.Total, err)
 	}
-	return all.Flows
+	return all.Sessions
 }
 
-// flow finds a client's flow to a VIP.
-func (w *world) flow(node string, protocol intent.Protocol, client, vip netip.AddrPort) (status.Flow, bool) {
+// session finds a client's session with a VIP.
+func (w *world) session(node string, protocol intent.Protocol, client, vip netip.AddrPort) (status.Session, bool) {
 	w.Helper()
-	for _, f := range w.flows(node) {
-		if f.Protocol == protocol && f.Client == client && f.VIP == vip {
-			return f, true
+	for _, s := range w.sessions(node) {
+		if s.Protocol == protocol && s.Client == client && s.VIP == vip {
+			return s, true
 		}
 	}
-	return status.Flow{}, false
+	return status.Session{}, false
 }
 
-// explained is the backend that 'lb explain' has for a flow where it is not known, and where
-// this node knows that it goes; where is a VRF or a switch.
+// explained asks 'lb explain' for the backend of a session on a node without its entry, chosen, and
+// for the one in this node's entry, known, if there is one; where is a VRF or a switch.
 func (w *world) explained(node string, where []string, protocol string, client, vip netip.AddrPort) (chosen, known string) {
 	w.Helper()
 	argv := append([]string{w.sluicectl(), "-o", "json", "lb", "explain"}, where...)
@@ -54,10 +54,10 @@ func (w *world) explained(node string, where []string, protocol string, client, 
 // number is that of a backend, from 0 on, by the name that it answers with.
 func number(name string) int { return int(name[len(name)-1] - '1') }
 
-// 'lb flows' lists flows with the backend that answered, and their state, and 'lb explain' has
-// the same backend for them: of both protocols and families, of the fabric on both gateways, and
+// 'lb sessions' lists sessions with the backend that answered, and their state, and 'lb explain'
+// has the same backend for them: of both protocols and families, of the fabric on both gateways, and
 // of VMs on their own node and on another one's.
-func TestFlows(t *testing.T) {
+func TestSessions(t *testing.T) {
 	w := shared(t)
 	for _, a := range []netip.Addr{netip.MustParseAddr("10.99.0.40"), netip.MustParseAddr("fd00:99::40")} {
 		at := netip.AddrPortFrom(a, vipUDP)
@@ -66,7 +66,7 @@ func TestFlows(t *testing.T) {
 		for _, c := range []struct {
 			asking
 			where []string
-			// also is another node that has the table, and does not know the flow.
+			// also is another node that has the Maglev table, and no entry of the session.
 			also string
 		}{
 			{fabric, []string{"--vrf", "1001"}, "a2"},
@@ -98,7 +98,7 @@ func TestFlows(t *testing.T) {
 					}
 					for _, got := range list {
 						want := endpoints(a, p.port)[number(got.name)]
-						f, ok := w.flow(c.node, p.kind, got.from, p.at)
+						f, ok := w.session(c.node, p.kind, got.from, p.at)
 						if !ok || f.Backend.String() != want || f.State != p.state {
 							t.Errorf("%s answered %s by %s: %+v (%t)", got.name, got.from, p.name, f, ok)
 						}
@@ -115,7 +115,7 @@ func TestFlows(t *testing.T) {
 				}
 				open := 0
 				w.streams(c.name, a, 3)
-				for _, f := range w.flows(c.node) {
+				for _, f := range w.sessions(c.node) {
 					if f.VIP == netip.AddrPortFrom(a, vipHTTP) && f.State == "open" && f.Client.Addr() == c.address(a) {
 						open++
 					}
