@@ -271,11 +271,11 @@ type Sizes struct {
 	VIPs uint32 `yaml:"vips"`
 	// Backends is the number of different backends.
 	Backends uint32 `yaml:"backends"`
-	// Sessions is twice the number of sessions with VIPs at once: the open ones, and for each new
+	// SessionEntries is twice the number of sessions with VIPs at once: the open ones, and for each new
 	// connection a second about 100, since closed sessions expire after 90 seconds. A full map
 	// evicts the sessions that have been idle for longest. Sessions that are left to OVN have a map
-	// of the same size. All memory is allocated at the start: about 150 bytes for each of `sessions`.
-	Sessions uint32 `yaml:"sessions"`
+	// of the same size. All memory is allocated at the start: about 150 bytes for each of `sessionEntries`.
+	SessionEntries uint32 `yaml:"sessionEntries"`
 }
 
 // OVS is the local Open vSwitch.

@@ -175,7 +175,7 @@ func (check rules) validateSizes(s *Sizes) {
 	}{
 		{"vrfs", s.VRFs}, {"gateways", s.Gateways}, {"served", s.Served}, {"hosts", s.Hosts},
 		{"prefixes", s.Prefixes}, {"nextHops", s.NextHops}, {"vteps", s.VTEPs},
-		{"vips", s.VIPs}, {"backends", s.Backends}, {"sessions", s.Sessions},
+		{"vips", s.VIPs}, {"backends", s.Backends}, {"sessionEntries", s.SessionEntries},
 	} {
 		if n.n == 0 || n.n > limit {
 			check.FailAt("dataplane.sizes."+n.key, "%d is not possible; use 1 to %d", n.n, limit)

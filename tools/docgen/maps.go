@@ -117,7 +117,7 @@ var metadataMapRows = map[string]mapRow{
 func mapsPage(w *bytes.Buffer) error {
 	d := config.Default().Dataplane.Sizes
 	layout, err := ebpf.Layout(ebpf.Limits{VRFs: d.VRFs, Gateways: d.Gateways, VTEPs: d.VTEPs, Served: d.Served, Hosts: d.Hosts, Prefixes: d.Prefixes, NextHops: d.NextHops,
-		VIPs: d.VIPs, Backends: d.Backends, Flows: d.Sessions})
+		VIPs: d.VIPs, Backends: d.Backends, Flows: d.SessionEntries})
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func typeCell(name string, size uint32) string {
 
 // settings are the keys below dataplane.sizes for fields of ebpf.Limits.
 func settings(fields []string) string {
-	keys := map[string]string{"VRFs": "vrfs", "Gateways": "gateways", "Served": "served", "Hosts": "hosts", "Prefixes": "prefixes", "NextHops": "nextHops", "VTEPs": "vteps", "VIPs": "vips", "Backends": "backends", "Flows": "sessions"}
+	keys := map[string]string{"VRFs": "vrfs", "Gateways": "gateways", "Served": "served", "Hosts": "hosts", "Prefixes": "prefixes", "NextHops": "nextHops", "VTEPs": "vteps", "VIPs": "vips", "Backends": "backends", "Flows": "sessionEntries"}
 	var out []string
 	for _, f := range fields {
 		if k := keys[f]; k != "" {

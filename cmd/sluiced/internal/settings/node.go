@@ -11,7 +11,7 @@ import (
 func Limits(s config.Sizes) ebpf.Limits {
 	return ebpf.Limits{
 		VRFs: s.VRFs, Gateways: s.Gateways, VTEPs: s.VTEPs, Served: s.Served, Hosts: s.Hosts, Prefixes: s.Prefixes, NextHops: s.NextHops,
-		VIPs: s.VIPs, Backends: s.Backends, Flows: s.Sessions,
+		VIPs: s.VIPs, Backends: s.Backends, Flows: s.SessionEntries,
 	}
 }
 
