@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/status"
 	"github.com/ovn-sluice/sluice/test/lab"
 	"github.com/ovn-sluice/sluice/test/pins"
 )
@@ -82,6 +84,16 @@ func (c *chaos) sameAsAfterCleanStart(before map[string]usage) {
 	// A clean start knows no tunnel endpoint that has lost its last route, as by a move in the
 	// last round; a running sluiced does for a while.
 	time.Sleep(lab.VTEPLinger + time.Second)
+	// Nor does it warn of packets that devices have dropped before; a running sluiced does for a minute.
+	for _, n := range c.chassis() {
+		c.calm("no device drops packets on "+n, func() error {
+			s, err := c.status(n)
+			if err == nil && slices.ContainsFunc(s.Problems, func(o status.Object) bool { return o.Reason == reason.DeviceDrops }) {
+				err = fmt.Errorf("problems: %+v", s.Problems)
+			}
+			return err
+		})
+	}
 	was := c.snapshot()
 	for _, n := range c.chassis() {
 		if err := c.process(n, "sluiced").Stop(); err != nil {
