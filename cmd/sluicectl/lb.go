@@ -307,8 +307,8 @@ func lbDrain(o *options) *cobra.Command {
 for it into options:sluice-weights of the Load_Balancer row, in the Northbound database. Its sessions
 continue. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes the drain back.
 
-OVN has no weights: what has the path ovn still gives the backend new sessions. The answer names the VIPs and VMs
-of this node with that path.`,
+OVN has no weights: VIPs and VMs with the path ovn still give the backend new sessions.
+The answer names those of this node.`,
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
 	}

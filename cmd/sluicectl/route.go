@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,9 +32,9 @@ func writeRoutes(w io.Writer, routes []status.Route) error {
 			hops := slices.Clone(r.NextHops)
 			where = join(hops)
 		}
-		problem := r.Reason
-		if r.Error != "" {
-			problem += ": " + r.Error
+		problem := r.Error
+		if !strings.HasPrefix(r.Error, r.Reason) {
+			problem = strings.TrimSuffix(r.Reason+": "+r.Error, ": ")
 		}
 		t.Add(r.VNI.String(), r.Prefix.String(), r.Kind, where, yes(r.Programmed), known(r.Announced, yes), problem)
 	}

@@ -131,9 +131,12 @@ func (e *Explainer) explain(ctx context.Context, q status.Query) (status.Explana
 	more, err := n.Speaker().Explain(ctx, q)
 	steps = append(steps, more...)
 	n.explainWithheld(q, steps)
-	blameSession(steps)
+	alone := noSession(steps)
+	if alone {
+		blameSession(steps)
+	}
 	if forwarded {
-		keep(steps, e.steps.OVNInSync())
+		keep(steps, e.steps.OVNInSync(), alone)
 	}
 	out := status.NewExplanation(q, steps)
 	out.Notes = n.fabricNotes(steps)
@@ -166,25 +169,25 @@ func (e *Explainer) elsewhere(ctx context.Context, q status.Query, where evpn.Wh
 // bgpSession is the object of that step.
 const bgpSession = "BGP session"
 
-// blameSession has a missing route to the destination lead to the missing session: without one no
-// node can announce it here.
+// blameSession has a missing route to the destination lead to the missing session: without one
+// nobody announces it here.
 func blameSession(steps []status.Step) {
 	for i := range steps {
-		if s := &steps[i]; noSession(steps) && !s.Found && strings.HasPrefix(s.Object, "route to destination ") {
+		if s := &steps[i]; !s.Found && strings.HasPrefix(s.Object, "route to destination ") {
 			s.Hint = "No neighbour has a BGP session with EVPN: see the step on BGP sessions, and 'sluicectl bgp neighbors'."
 		}
 	}
 }
 
+// noSession tells whether no neighbour has a BGP session with EVPN.
 func noSession(steps []status.Step) bool {
 	return slices.ContainsFunc(steps, func(s status.Step) bool { return s.Object == bgpSession && !s.Found })
 }
 
 // keep marks what is missing and does not cut a path whose rows are all in the
 // data plane: a session of BGP, what it brought and what neighbours may still have
-// of this node, and all that OVN asks for while its databases are not in sync.
-func keep(steps []status.Step, ovnInSync bool) {
-	alone := noSession(steps)
+// of this node (alone: no session is left), and all that OVN asks for while its databases are not in sync.
+func keep(steps []status.Step, ovnInSync, alone bool) {
 	for i := range steps {
 		s := &steps[i]
 		imported := s.Layer == status.LayerBGP && (s.Object == bgpSession || strings.HasPrefix(s.Object, "route to ") || alone && strings.HasPrefix(s.Object, "announcement of "))

@@ -138,7 +138,7 @@ func TestWhatIsKept(t *testing.T) {
 		{false, false, []bool{true, true, true, true}},
 	} {
 		got := steps(row.session)
-		keep(got, row.inSync)
+		keep(got, row.inSync, noSession(got))
 		for i, s := range got {
 			if s.Stale != row.want[i] {
 				t.Errorf("%+v: %+v", row, s)
@@ -147,12 +147,12 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// Without a session the missing route to the destination leads to BGP's.
+// Without a session the missing route to the destination leads to BGP's; nothing else does.
 func TestBlameSession(t *testing.T) {
-	for _, session := range []bool{true, false} {
-		steps := []status.Step{{Object: "route to destination 10.0.0.1", Hint: "see the route"}, {Object: "BGP session", Found: session}}
-		if blameSession(steps); strings.Contains(steps[0].Hint, "BGP session") == session {
-			t.Errorf("session %t: %q", session, steps[0].Hint)
+	for _, dst := range []string{"10.0.0.1", "fd00::1"} {
+		steps := []status.Step{{Object: "route to destination " + dst, Hint: "see the route"}, {Object: "route to source " + dst, Hint: "see OVN"}}
+		if blameSession(steps); !strings.Contains(steps[0].Hint, "BGP session") || steps[1].Hint != "see OVN" {
+			t.Errorf("%+v", steps)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every table of the order has a driver, and one that only reads where its rows are there without BGP.
+// Every table of the order has a driver, and a read-only one for dry runs if its rows need no BGP.
 func TestEveryTableHasADriver(t *testing.T) {
 	read := func(file string) string {
 		b, err := os.ReadFile(file)

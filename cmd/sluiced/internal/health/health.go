@@ -1,5 +1,5 @@
-// Package health keeps the conditions that nobody else tells of: the databases, settings of which
-// an operator has to know, rows that wait for long, and pins that are gone.
+// Package health reports the databases, settings that an operator has to know, overdue rows, and
+// lost pins. All other components report themselves.
 package health
 
 import (

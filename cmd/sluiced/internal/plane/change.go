@@ -12,11 +12,11 @@ import (
 // of a bridge that is not there, once all is known that is wanted.
 const changePatience = 30 * time.Second
 
-// Change is one to what has been prepared beside what forwards.
+// Change is a takeover by maps or devices that are prepared beside those that forward.
 type Change interface {
-	// Told tells whether it is known what is to be prepared.
+	// Told tells whether all wanted rows are known.
 	Told() bool
-	// Prepared tells whether no row of that waits for its turn. It is asked when all is told.
+	// Prepared tells whether all of them are written. It is asked after Told.
 	Prepared() bool
 	Do(context.Context) error
 }
@@ -24,8 +24,8 @@ type Change interface {
 // Pace is how often it is looked whether all is prepared, and how long a change rests that failed.
 type Pace struct{ Every, Pause time.Duration }
 
-// Make makes a change when all is prepared, or changePatience after all was told, and again until it
-// succeeds; false when ctx ends first. failed is the log's message for one that does not.
+// Make calls Do when Prepared, or changePatience after Told, until Do succeeds. It returns false if ctx
+// ends first. failed is the log message of a Do that fails.
 func Make(ctx context.Context, c Change, at Pace, failed string, log *slog.Logger) bool {
 	var since time.Time
 	said := ""

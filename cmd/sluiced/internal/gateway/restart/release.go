@@ -36,10 +36,10 @@ type Node interface {
 
 // Release lets the neighbours have this node's End-of-RIB once all databases are in
 // sync, what was programmed before a restart has been compared, and all announcements are
-// handed over: a neighbour drops what it kept of this node and is not told again. What never
-// settles is waited for as long as patience allows, which is asked from the time on at which what is
-// written has an effect. Before, nothing of OVN's is announced, and what the underlay announces is: the
-// path to OVN may need it. It tells whether it has released them: ctx may end first.
+// handed over: a neighbour drops the stale routes of this node that it is not told again. Rows that
+// never settle delay it until patience ends, which begins when written rows take effect. Until then
+// only the underlay's routes are announced: the path to OVN may need them. It returns false if ctx
+// ends first.
 func Release(ctx context.Context, s Sessions, n Node, restart time.Duration, log *slog.Logger) bool {
 	tick, count := time.NewTicker(releaseEvery), time.NewTicker(progressEvery)
 	defer tick.Stop()

@@ -29,9 +29,9 @@ const (
 )
 
 // Open opens the programs and makes sluice-vxlan, in this order: the device down, the programs, the
-// device up. Programs of another build go on until plane.Replace, if what is pinned has forwarded until
-// now; else they are replaced here. With one device for each VRF there is no sluice-vxlan, but for one
-// that still forwards.
+// device up. If the pinned programs of another build forward, plane.Replace replaces them later; else
+// Open does. In the device mode with a device for each VRF there is no sluice-vxlan, unless an older
+// one still forwards.
 func (t *Tunnel) Open(ctx context.Context, before *Carried) (*ebpf.Dataplane, error) {
 	load := func(ifindex int) error {
 		dp, err := t.programs.Open(ifindex)

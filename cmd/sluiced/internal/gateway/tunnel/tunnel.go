@@ -248,7 +248,7 @@ func (t *Tunnel) Problem() (why, text string) {
 // NoVTEP says why the node does not have its VTEP; empty: it does.
 func (t *Tunnel) NoVTEP() string { return t.vtep.gate() }
 
-// Forget takes back what was reported, and reports nothing of the VTEP from then on.
+// Forget deletes the gateway's reports. LookAtVTEP reports nothing after it.
 func (t *Tunnel) Forget() {
 	t.vtep.mu.Lock()
 	t.vtep.forgotten = true

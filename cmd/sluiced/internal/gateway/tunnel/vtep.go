@@ -23,7 +23,7 @@ type ownVTEP struct {
 	device string
 
 	mu sync.Mutex // around reports
-	// forgotten: the gateway has ended, of which whoever looks may not know yet.
+	// forgotten: the gateway has ended. LookAtVTEP may still be called.
 	forgotten bool
 }
 

@@ -35,11 +35,10 @@ func newLastRoutes(cfg *config.Config, log *slog.Logger, left map[string]intent.
 	return &lastRoutes{cfg: cfg, routing: link.New(netns.Namespace{}), log: log, last: left}
 }
 
-// devices names them: those of the configuration, else those of the paths to the
-// neighbours. While no path to a neighbour is found, or a default route has
-// taken the place of its route, those of before stay: the default route may lead to the
-// management network. Whether it has done so before a restart shows in its device,
-// which would be one of those that were left. There are none where nothing is exposed.
+// devices are the configured devices, else the devices of the paths to the neighbours. The devices
+// of before stay while a neighbour has no path, or has a default route in place of its own route:
+// that may lead to the management network. At the first look after a restart, a default route by a
+// device that the earlier start did not have counts as such. Without exposure there are none.
 func (w *lastRoutes) devices() map[string]intent.UnderlayDevice {
 	out := map[string]intent.UnderlayDevice{}
 	w.lost = map[netip.Addr]error{}

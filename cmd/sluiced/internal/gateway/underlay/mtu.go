@@ -11,7 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/netns"
 )
 
-// MTU is that of the paths to the BGP neighbours, unless the configuration names it.
+// MTU is the configured MTU of the underlay, else the MTU of the paths to the BGP neighbours.
 func MTU(c *config.Config, vtep netip.Addr) (int, error) {
 	if c.Fabric.MTU != 0 {
 		return int(c.Fabric.MTU), nil
@@ -24,9 +24,9 @@ func MTU(c *config.Config, vtep netip.Addr) (int, error) {
 	return mtuTowards(c.BGP.Neighbors, func(n config.Neighbor) (int, error) { return neighborMTU(facts, n) })
 }
 
-// mtuTowards is the least of the links with a neighbour each, since a tunnel may use
-// any of them; without such links that of the path to the first neighbour to which there
-// is one: BGP itself may have still to find the others.
+// mtuTowards is the smallest MTU of the links that have a neighbour each, since a tunnel may use
+// any of them. Without such links it is the MTU of the path to the first neighbour that has a path:
+// BGP may still have to find the others.
 func mtuTowards(neighbors []config.Neighbor, mtu func(config.Neighbor) (int, error)) (int, error) {
 	var errs []error
 	first, least := 0, 0
