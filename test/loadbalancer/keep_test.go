@@ -269,7 +269,7 @@ func TestShow(t *testing.T) {
 		return nil
 	})
 	for _, c := range []struct{ lb, backend, says string }{
-		{"lb tcp " + at, "[fd00:10::99]:8080", "has no backend"}, {"nobody", be2, "not found"}, {"lb tcp " + at, "x", "no IP address"},
+		{"lb tcp " + at, "[fd00:10::99]:8080", "[fd00:10::99]:8080: not found"}, {"nobody", be2, `load balancer "nobody": not found`}, {"lb tcp " + at, "x", "no IP address"},
 	} {
 		if out, err := w.Exec(w.Context(), "a1", w.sluicectl(), "lb", "drain", c.lb, c.backend); err == nil || !strings.Contains(err.Error()+out, c.says) {
 			t.Errorf("drain %s of %s: %v\n%s", c.backend, c.lb, err, out)

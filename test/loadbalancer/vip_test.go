@@ -283,7 +283,7 @@ func TestGatewayBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(what string) int { return strings.Count(p.LogTail(1<<20), "gateway port "+what) }
+	said := func(what string) int { return strings.Count(p.LogTail(1<<20), what) }
 	for _, move := range []struct{ to, says string }{{"a2", "gateway port left its VRF"}, {"a1", "gateway port joined its VRF"}} {
 		before := said(move.says)
 		if err := w.MoveGateways(w.Context(), move.to); err != nil {

@@ -50,7 +50,7 @@ func (r *Report) Weigh(ctx context.Context, q nodeapi.WeighRequest) (nodeapi.Wei
 		err = fmt.Errorf("%w: options:%s of Load_Balancer may have been written, or may not: %w", admin.ErrUnknown, loadbalancer.OptionWeights, err)
 	}
 	if err != nil {
-		return nodeapi.Weighed{}, fmt.Errorf("load balancer %s: %w", q.LoadBalancer, err)
+		return nodeapi.Weighed{}, fmt.Errorf("load balancer %q: %w", q.LoadBalancer, err)
 	}
 	for uuid, written := range w.written {
 		r.log.Info("the weight of a backend was written", "load_balancer", q.LoadBalancer, "uuid", string(uuid), "backend", q.Backend, "weights", written)
