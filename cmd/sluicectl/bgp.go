@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/output"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -17,9 +18,15 @@ func bgpCommand(o *options) *cobra.Command {
 	c := &cobra.Command{Use: "bgp", Short: "The BGP speaker"}
 	c.AddCommand(question[status.BGP]{
 		use: "neighbors", short: "BGP sessions, with the numbers of their routes", ask: source.BGP, write: writeNeighbors,
-	}.command(o), question[[]status.BGPRoute]{
+	}.command(o), vrfList[[]status.BGPRoute]{
 		use: "routes", short: "EVPN Type-5 routes, sent and received, and why a received one was rejected",
-		ask: source.BGPRoutes, write: writeBGPRoutes,
+		long: `EVPN Type-5 routes, sent and received, and why a received one was rejected.
+
+With --vrf: routes that the VRF imports or announces, and rejected ones with its VNI as label.`,
+		ask: func(c *cobra.Command, vni intent.VNI) ([]status.BGPRoute, error) {
+			return o.source(c.ErrOrStderr()).BGPRoutes(c.Context(), vni)
+		},
+		write: writeBGPRoutes,
 	}.command(o))
 	return c
 }

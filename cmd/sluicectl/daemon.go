@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ovn-sluice/sluice/pkg/admin"
@@ -65,8 +64,8 @@ func (d *daemon) Underlay(ctx context.Context) (status.Underlay, error) {
 	return admin.Call(ctx, d.client, nodeapi.GetUnderlay, admin.Nothing{})
 }
 
-func (d *daemon) BGPRoutes(ctx context.Context) ([]status.BGPRoute, error) {
-	return admin.Call(ctx, d.client, nodeapi.ListBGPRoutes, nodeapi.VRFSelector{})
+func (d *daemon) BGPRoutes(ctx context.Context, vni intent.VNI) ([]status.BGPRoute, error) {
+	return admin.Call(ctx, d.client, nodeapi.ListBGPRoutes, nodeapi.VRFSelector{VNI: vni})
 }
 
 func (d *daemon) Drops(ctx context.Context) (status.Drops, error) {
@@ -87,11 +86,6 @@ func (d *daemon) Explain(ctx context.Context, q status.Query) (status.Explanatio
 
 func (d *daemon) Trace(ctx context.Context, r status.TraceRequest) (status.Trace, error) {
 	return admin.Call(ctx, d.client, nodeapi.Trace, r)
-}
-
-// offline is the answer to questions that the pinned maps cannot answer.
-func offline(what string) error {
-	return fmt.Errorf("%w, and only sluiced knows %s", errOffline, what)
 }
 
 var _ source = (*daemon)(nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -79,6 +80,21 @@ func TestIsVIP(t *testing.T) {
 	} {
 		if got := [2]bool{isVIP(v4, text), isVIP(v6, text)}; got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// The note of the pinned maps is before answers from them, and not before the error of a question that
+// they cannot answer.
+func TestOnlyAnswersOfThePinnedMapsNameThem(t *testing.T) {
+	dir := t.TempDir()
+	for args, want := range map[string]int{"bgp neighbors": 0, "bgp routes --vrf 1001": 0, "explain --vrf 1001 10.0.0.1 10.0.0.2": 0, "diff": 0, "vrf list": 1, "vrf show 1001": 1, "status": 1} {
+		var notes bytes.Buffer
+		root := newRoot()
+		root.SetArgs(append([]string{"--socket", filepath.Join(dir, "none.sock"), "--bpffs", filepath.Join(dir, "none")}, strings.Fields(args)...))
+		root.SetErr(&notes)
+		if err := root.ExecuteContext(t.Context()); !errors.Is(err, errOffline) || strings.Count(notes.String(), "reading the pinned maps in "+dir) != want {
+			t.Errorf("%s: %v, notes %q", args, err, notes.String())
 		}
 	}
 }

@@ -15,15 +15,19 @@ import (
 )
 
 // pinned answers from the pinned maps what they can answer.
-type pinned struct{ dir string }
-
-func newPinned(dir string) *pinned { return &pinned{dir} }
+type pinned struct {
+	dir    string
+	socket string // of the sluiced that does not answer
+	// note says that the maps are read; it is called before each time.
+	note func()
+}
 
 var _ source = (*pinned)(nil)
 
 // with opens the maps for one question.
 func with[T any](p *pinned, read func(*ebpf.Reader) (T, error)) (T, error) {
 	var none T
+	p.note()
 	r, err := ebpf.OpenReader(p.dir, ebpf.Fabric)
 	if errors.Is(err, ebpf.ErrNotLoaded) {
 		return none, fmt.Errorf("%w, and nothing is pinned in %s: start sluiced", errOffline, p.dir)
@@ -162,22 +166,29 @@ func (p *pinned) FollowDrops(ctx context.Context, each func(status.Drop) error) 
 	return err
 }
 
-func (p *pinned) BGP(context.Context) (status.BGP, error) { return status.BGP{}, offline("BGP") }
-
-func (p *pinned) Underlay(context.Context) (status.Underlay, error) {
-	return status.Underlay{}, offline("the underlay")
+// offline is the error of a question that the maps cannot answer.
+func (p *pinned) offline(what string) error {
+	return fmt.Errorf("%w on %s, and only sluiced knows %s", errOffline, p.socket, what)
 }
 
-func (p *pinned) BGPRoutes(context.Context) ([]status.BGPRoute, error) { return nil, offline("BGP") }
+func (p *pinned) BGP(context.Context) (status.BGP, error) { return status.BGP{}, p.offline("BGP") }
+
+func (p *pinned) Underlay(context.Context) (status.Underlay, error) {
+	return status.Underlay{}, p.offline("the underlay")
+}
+
+func (p *pinned) BGPRoutes(context.Context, intent.VNI) ([]status.BGPRoute, error) {
+	return nil, p.offline("BGP")
+}
 
 func (p *pinned) Diff(context.Context) (status.Diff, error) {
-	return status.Diff{}, fmt.Errorf("%w; 'sluiced --dry-run' tells what it would change", errOffline)
+	return status.Diff{}, fmt.Errorf("%w on %s; 'sluiced --dry-run' tells what it would change", errOffline, p.socket)
 }
 
 func (p *pinned) Explain(context.Context, status.Query) (status.Explanation, error) {
-	return status.Explanation{}, offline("what OVN asks for")
+	return status.Explanation{}, p.offline("what OVN asks for")
 }
 
 func (p *pinned) Trace(context.Context, status.TraceRequest) (status.Trace, error) {
-	return status.Trace{}, offline("which device a packet comes in by")
+	return status.Trace{}, p.offline("which device a packet comes in by")
 }

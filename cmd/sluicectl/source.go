@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/output"
@@ -20,7 +21,7 @@ type source interface {
 	VRF(ctx context.Context, vni intent.VNI) (status.VRF, error)
 	Routes(ctx context.Context, vni intent.VNI) ([]status.Route, error)
 	BGP(ctx context.Context) (status.BGP, error)
-	BGPRoutes(ctx context.Context) ([]status.BGPRoute, error)
+	BGPRoutes(ctx context.Context, vni intent.VNI) ([]status.BGPRoute, error)
 	Underlay(ctx context.Context) (status.Underlay, error)
 	Drops(ctx context.Context) (status.Drops, error)
 	FollowDrops(ctx context.Context, each func(status.Drop) error) error
@@ -29,12 +30,14 @@ type source interface {
 	Trace(ctx context.Context, r status.TraceRequest) (status.Trace, error)
 }
 
-// source is the daemon if it answers, else the pinned maps, which is said.
+// source is the daemon if it answers, else the pinned maps. A note says where an answer from the maps
+// is from.
 func (o *options) source(notes io.Writer) source {
 	d := newDaemon(o)
 	if d.answers() {
 		return d
 	}
-	output.Printf(notes, "no answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
-	return newPinned(o.bpffs)
+	return &pinned{dir: o.bpffs, socket: o.socket, note: sync.OnceFunc(func() {
+		output.Printf(notes, "no answer on %s; reading the pinned maps in %s\n", o.socket, o.bpffs)
+	})}
 }

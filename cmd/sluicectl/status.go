@@ -33,7 +33,7 @@ status shows what the pinned maps hold.`,
 // readiness: whether the node is ready only a running sluiced knows.
 func readiness(s status.Status) error {
 	if s.Offline {
-		return offline("whether the node is ready")
+		return fmt.Errorf("%w, and only sluiced knows whether the node is ready", errOffline)
 	}
 	return answerIf(s.Ready)
 }

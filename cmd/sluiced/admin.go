@@ -28,7 +28,9 @@ func (d *daemon) runAdmin(ctx context.Context) error {
 	admin.Handle(s, nodeapi.Weigh, r.Weigh)
 	admin.Handle(s, nodeapi.ExplainVIP, func(_ context.Context, q status.VIPQuery) (status.VIPExplanation, error) { return r.ExplainVIP(q) })
 	admin.Handle(s, nodeapi.GetBGP, func(ctx context.Context, _ admin.Nothing) (status.BGP, error) { return r.BGP(ctx) })
-	admin.Handle(s, nodeapi.ListBGPRoutes, func(ctx context.Context, _ nodeapi.VRFSelector) ([]status.BGPRoute, error) { return r.BGPRoutes(ctx) })
+	admin.Handle(s, nodeapi.ListBGPRoutes, func(ctx context.Context, q nodeapi.VRFSelector) ([]status.BGPRoute, error) {
+		return r.BGPRoutes(ctx, q.VNI)
+	})
 	admin.Handle(s, nodeapi.GetUnderlay, func(ctx context.Context, _ admin.Nothing) (status.Underlay, error) { return r.Underlay(ctx) })
 	admin.Handle(s, nodeapi.GetDrops, func(context.Context, admin.Nothing) (status.Drops, error) { return r.Drops() })
 	admin.HandleStream(s, nodeapi.FollowDrops, func(ctx context.Context, _ admin.Nothing, emit func(status.Drop) error) error {

@@ -3,11 +3,13 @@ package report
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -17,9 +19,9 @@ func (r *Report) BGP(ctx context.Context) (status.BGP, error) {
 	return ofNode(r, status.BGP{ASN: r.cfg.BGP.ASN, Neighbors: []status.Neighbor{}}, func(n node) (status.BGP, error) { return n.bgp(ctx) })
 }
 
-// BGPRoutes are all routes that BGP has.
-func (r *Report) BGPRoutes(ctx context.Context) ([]status.BGPRoute, error) {
-	return ofNode(r, []status.BGPRoute{}, func(n node) ([]status.BGPRoute, error) { return n.bgpRoutes(ctx) })
+// BGPRoutes are the routes that BGP has of a VRF, or all for VNI 0.
+func (r *Report) BGPRoutes(ctx context.Context, vni intent.VNI) ([]status.BGPRoute, error) {
+	return ofNode(r, []status.BGPRoute{}, func(n node) ([]status.BGPRoute, error) { return n.bgpRoutes(ctx, vni) })
 }
 
 func (n node) bgp(ctx context.Context) (status.BGP, error) {
@@ -57,13 +59,21 @@ func accepted(b bgp.NeighborStatus) int {
 	return count
 }
 
-func (n node) bgpRoutes(ctx context.Context) ([]status.BGPRoute, error) {
+func (n node) bgpRoutes(ctx context.Context, vni intent.VNI) ([]status.BGPRoute, error) {
 	routes, err := n.Speaker().Routes(ctx)
 	out := make([]status.BGPRoute, 0, len(routes))
 	for _, r := range routes {
-		out = append(out, r.Status())
+		if s := r.Status(); vni == 0 || concerns(s, vni) {
+			out = append(out, s)
+		}
 	}
 	return out, err
+}
+
+// concerns tells whether a VRF imports or announces a route, or the route has its VNI as label: a
+// rejected route has no VRF.
+func concerns(r status.BGPRoute, vni intent.VNI) bool {
+	return r.Label == vni || slices.Contains(r.VRFs, vni)
 }
 
 // bfd is BFD by neighbour.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/intent"
+	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // What keeps a neighbour's routes away is in JSON, not in words alone. A session without EVPN is
@@ -26,6 +28,24 @@ func TestSuspectNeighborsForPrograms(t *testing.T) {
 	for missing, up := range map[bgp.Families]bool{0: true, bgp.FamilyEVPN: false} {
 		if n.Missing = missing; neighborStatus(n, nil).Up != up {
 			t.Errorf("up %t where %s is missing", !up, missing)
+		}
+	}
+}
+
+// A VRF's routes are those that it imports or announces, and those that carry its VNI and that no VRF imports.
+func TestRoutesOfAVRF(t *testing.T) {
+	for _, tt := range []struct {
+		route status.BGPRoute
+		want  bool
+	}{
+		{status.BGPRoute{Label: 1001, VRFs: []intent.VNI{1001}}, true},
+		{status.BGPRoute{Label: 2001, VRFs: []intent.VNI{1001, 2001}}, true},
+		{status.BGPRoute{Label: 1001, Rejected: "no-import"}, true},
+		{status.BGPRoute{Label: 2001, VRFs: []intent.VNI{2001}}, false},
+		{status.BGPRoute{Label: 2001, Rejected: "no-import"}, false},
+	} {
+		if got := concerns(tt.route, 1001); got != tt.want {
+			t.Errorf("%+v: %t", tt.route, got)
 		}
 	}
 }
