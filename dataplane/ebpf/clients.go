@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (c *VMs) apply(v intent.TapClient) error {
 	_, err := netlink.LinkByIndex(int(v.Key.IfIndex))
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		// Its number may be another device's next.
-		return errors.Join(fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady), c.s.drop(bpfMapClientsV2, clientKernelKey(v.Key)))
+		return cmp.Or(c.s.drop(bpfMapClientsV2, clientKernelKey(v.Key)), fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady))
 	}
 	if err != nil {
 		return fmt.Errorf("find device: %w", err)

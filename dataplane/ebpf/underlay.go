@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,7 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-// UnderlayIn is the program of the underlay's devices. They are the host's: what the
-// program does not take goes on to it, with the program or without.
+// UnderlayIn is the program of the underlay's devices, which are the host's: other packets pass to the host.
 const UnderlayIn Program = 3
 
 // closes tells whether nothing that comes to a device of the program is the host's.
@@ -117,7 +117,7 @@ func (u *UnderlayDevices) apply(name string) error {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		// The kernel has taken the program off it already.
-		return errors.Join(fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady), u.remove(name, 0))
+		return cmp.Or(u.remove(name, 0), fmt.Errorf("%w: there is no such device", reconcile.ErrNotReady))
 	}
 	if err != nil {
 		return fmt.Errorf("find device: %w", err)
@@ -169,7 +169,6 @@ func (u *UnderlayDevices) Delete(_ context.Context, keys []string) []error {
 	return out
 }
 
-// detachUnderlay takes the program off the devices that have a pinned link: unlike
-// Sluice's own devices they stay, and the kernel lets go of a link that is only
-// unpinned some time later.
+// detachUnderlay detaches the program from devices with a pinned link. The devices stay, and the kernel
+// detaches a link that is only unpinned some time later.
 func detachUnderlay(dir string) error { return UnderlayIn.at(dir).UnlinkAll() }

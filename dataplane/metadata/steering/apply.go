@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (d *Driver) prepare(x *index, c *change, v intent.MetadataPort) (err error)
 		return err
 	} else if !there {
 		// The index may be another device's next.
-		return errors.Join(d.clear(x, c), d.detach(c.left, d.entries, c.key),
+		return cmp.Or(errors.Join(d.clear(x, c), d.detach(c.left, d.entries, c.key)),
 			fmt.Errorf("%w for the device %s with the index %d", reconcile.ErrNotReady, v.Tap.Name, v.Tap.IfIndex))
 	}
 	if c.entry, c.taken, err = d.plan(v, c.old); err != nil {

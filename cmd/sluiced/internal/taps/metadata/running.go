@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,13 +70,14 @@ func (m *Metadata) Serve(ctx context.Context) error {
 // Retire takes away what an earlier start made. It needs the local database, in which
 // ports may be Sluice's.
 func (m *Metadata) Retire(ctx context.Context) error {
-	things, err := owned.Metadata(ctx, m.sw, namespace.Names{}, m.cfg.Dir)
-	errs := []error{err}
+	things, unlisted := owned.Metadata(ctx, m.sw, namespace.Names{}, m.cfg.Dir)
+	var errs []error
 	for _, t := range things {
 		m.log.Info("metadata is not served; removing", "object", t.What)
 		errs = append(errs, t.Remove(ctx))
 	}
-	if err := errors.Join(errs...); err != nil {
+	// unlisted may be not ready alone, which is no failure.
+	if err := cmp.Or(errors.Join(errs...), unlisted); err != nil {
 		return err
 	}
 	m.follower.PublishMetadata(ovn.MetadataAgent{}) // takes back what an earlier start told
