@@ -11,7 +11,6 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/kernel"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/loop"
 	"github.com/ovn-sluice/sluice/pkg/tables"
 )
 
@@ -24,8 +23,6 @@ const (
 	modeInterval = 100 * time.Millisecond
 	// modePause is after a change over that failed: each may cost packets.
 	modePause = 30 * time.Second
-	// turnPatience bounds the wait for what follows the change over.
-	turnPatience = 10 * time.Second
 )
 
 // Open opens the programs and makes sluice-vxlan, in this order: the device down, the programs, the
@@ -103,8 +100,9 @@ func (t *Tunnel) changeMode(ctx context.Context) error {
 	}
 	t.log.Info("the devices of the other device mode forward until the new ones are prepared", "per_vrf", t.cfg.PerVRF)
 	const failed = "the UDP port cannot be taken over from the other device mode, which keeps forwarding; trying again"
-	if plane.Make(ctx, modeChange{t}, plane.Pace{Every: modeInterval, Pause: modePause}, failed, t.log) {
-		return t.leaveMode(ctx)
+	pace := plane.Pace{Every: modeInterval, Pause: modePause}
+	if plane.Make(ctx, modeChange{t}, pace, failed, t.log) {
+		plane.Make(ctx, modeEnd{t}, pace, "the devices of the other device mode cannot be removed; trying again", t.log)
 	}
 	return nil
 }
@@ -167,28 +165,26 @@ func (t *Tunnel) nothingPrepared() (err error) {
 	return err
 }
 
-// leaveMode waits until nothing leads through what the other mode had, and removes it.
-func (t *Tunnel) leaveMode(ctx context.Context) error {
-	for deadline := time.Now().Add(turnPatience); time.Now().Before(deadline); {
-		if !loop.Sleep(ctx, modeInterval) {
-			return nil
-		}
-		if tables.Of(t.tables, intent.VRFs).Settled() && tables.Of(t.tables, intent.SteeringFlows).Settled() {
-			break
-		}
-	}
+// modeEnd is the end of the other device mode, after the change over: what it had is removed.
+type modeEnd struct{ *Tunnel }
+
+func (modeEnd) Told() bool { return true }
+
+// Prepared tells whether nothing leads through what the other mode had.
+func (t modeEnd) Prepared() bool {
+	return tables.Of(t.tables, intent.VRFs).Settled() && tables.Of(t.tables, intent.SteeringFlows).Settled()
+}
+
+func (t modeEnd) Do(context.Context) error {
 	t.mode.Lock()
 	defer t.mode.Unlock()
-	t.changing.Store(false)
-	t.tables.RelistKernelPath()
-	err := t.dp.UnguardVTEPs
+	if t.changing.Swap(false) {
+		t.tables.RelistKernelPath()
+	}
 	if t.cfg.PerVRF {
-		err = func() error { return errors.Join(t.dp.SetNode(t.programs.Constants(0)), t.removeDevice()) }
+		return errors.Join(t.dp.SetNode(t.programs.Constants(0)), t.removeDevice())
 	}
-	if err := err(); err != nil {
-		t.log.Warn("the devices of the other device mode cannot be removed", "error", err)
-	}
-	return nil
+	return t.dp.UnguardVTEPs()
 }
 
 // lookAtGuard is lookAtDevice where the whole node is on the kernel path. The guard is
