@@ -224,10 +224,16 @@ type Wide interface{ A(); B(); C(); D(); E(); F() }
 // Narrow has not.
 type Narrow interface{ A(); B(); C(); D(); E() }
 
+// Sum hides how many it has.
+type Sum interface{ Narrow; io.Closer }
+
+// Number is a constraint.
+type Number interface{ ~int | ~uint }
+
 // Attach is handed one that has no name.
 func Attach(interface{ A(); B(); C(); D(); E(); F() }) {}
 `
-	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods", "interface without a name has 6 methods"}, "pkg/role/a.go": nil} {
+	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods", "interface Sum embeds another", "interface without a name has 6 methods"}, "pkg/role/a.go": nil} {
 		r := &report{}
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, path, src, 0)
