@@ -21,8 +21,8 @@ import (
 // requests say themselves.
 func TestRequestsOfAPort(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "d.sock")
-	guests := func(a string) intent.GuestSet {
-		return intent.NewGuestSet(intent.Guest{Addr: netip.MustParseAddr(a)})
+	guests := func(a string) intent.PortAddressSet {
+		return intent.NewPortAddressSet(intent.PortAddress{Addr: netip.MustParseAddr(a)})
 	}
 	s := admin.NewServer(nodeapi.Program, socket, slog.New(slog.DiscardHandler))
 	admin.Handle(s, nodeapi.GetMetadata, func(context.Context, admin.Nothing) (status.Metadata, error) {

@@ -21,7 +21,7 @@ type port struct {
 	PortStatus
 	row     ovn.PortBinding
 	network *network // nil while its row is not there
-	guests  []intent.Guest
+	guests  []intent.PortAddress
 }
 
 // build is one computation.
@@ -95,7 +95,7 @@ func (b *build) read(p *port) {
 	if p.guests, err = guests(p.row.MAC, p.row.ExternalIDs[keyCIDRs]); err != nil {
 		p.say(status.Error, reason.BadMAC, err.Error())
 	}
-	p.Guests = intent.NewGuestSet(p.guests...)
+	p.Addresses = intent.NewPortAddressSet(p.guests...)
 	n, ok := b.network(p.row)
 	if !ok {
 		p.say(status.Pending, reason.NetworkMissing, "OVN has not sent the row of its switch yet")
@@ -216,10 +216,10 @@ func (b *build) separate() {
 			}
 		})
 		if len(hidden) > 0 {
-			p.guests = slices.DeleteFunc(p.guests, func(g intent.Guest) bool {
+			p.guests = slices.DeleteFunc(p.guests, func(g intent.PortAddress) bool {
 				return hidden[key{network: p.network, mac: g.MAC}] || hidden[key{network: p.network, addr: g.Addr}]
 			})
-			p.Guests = intent.NewGuestSet(p.guests...)
+			p.Addresses = intent.NewPortAddressSet(p.guests...)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (b *build) put(p *port) {
 	}
 	wanted.Put(b.tables, intent.MetadataPorts, intent.MetadataPort{
 		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project,
-		Guests: p.Guests, Tap: p.Tap, Answer: answer,
+		Addresses: p.Addresses, Tap: p.Tap, Answer: answer,
 	})
 }
 

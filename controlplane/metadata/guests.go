@@ -11,17 +11,17 @@ import (
 // guests reads who may ask from the column mac, and from neutron:cidrs where it has no
 // address: a port without port security may have a MAC alone. What can be read counts,
 // whatever else is wrong.
-func guests(column []string, cidrs string) ([]intent.Guest, error) {
+func guests(column []string, cidrs string) ([]intent.PortAddress, error) {
 	list, errs := ovn.ParseMACColumn(column)
-	var out []intent.Guest
+	var out []intent.PortAddress
 	named := false
 	for _, e := range list {
 		if len(e.Prefixes) == 0 {
-			out = append(out, intent.Guest{MAC: e.MAC})
+			out = append(out, intent.PortAddress{MAC: e.MAC})
 		}
 		for _, p := range e.Prefixes {
 			named = true
-			out = append(out, intent.Guest{MAC: e.MAC, Addr: p.Addr()})
+			out = append(out, intent.PortAddress{MAC: e.MAC, Addr: p.Addr()})
 		}
 	}
 	if len(list) == 0 || named {
@@ -33,14 +33,14 @@ func guests(column []string, cidrs string) ([]intent.Guest, error) {
 	}
 	for _, p := range prefixes {
 		if p.Addr().Zone() == "" {
-			out = append(out, intent.Guest{MAC: list[0].MAC, Addr: p.Addr().Unmap()})
+			out = append(out, intent.PortAddress{MAC: list[0].MAC, Addr: p.Addr().Unmap()})
 		}
 	}
 	return out, errors.Join(errs...)
 }
 
 // addresses are those of guests.
-func addresses(list []intent.Guest) (out []netip.Addr) {
+func addresses(list []intent.PortAddress) (out []netip.Addr) {
 	for _, g := range list {
 		if g.Addr.IsValid() {
 			out = append(out, g.Addr)

@@ -157,7 +157,7 @@ func (b *build) row(n *network) intent.MetadataNetwork {
 // link-local ones, of which OVN knows none, and some versions let no answer of a guest pass.
 // An answer to one of them goes to its port, whoever else says to have the address. One that
 // two ports have is left to be asked for: requests from there are nobody's.
-func (b *build) neighbours(n *network, six bool) intent.GuestSet {
+func (b *build) neighbours(n *network, six bool) intent.PortAddressSet {
 	type holder struct {
 		port *port
 		mac  intent.MAC
@@ -184,13 +184,13 @@ func (b *build) neighbours(n *network, six bool) intent.GuestSet {
 			}
 		}
 	}
-	var out []intent.Guest
+	var out []intent.PortAddress
 	for a, h := range holders {
 		if !h.mac.IsZero() {
-			out = append(out, intent.Guest{MAC: h.mac, Addr: a})
+			out = append(out, intent.PortAddress{MAC: h.mac, Addr: a})
 		}
 	}
-	return intent.NewGuestSet(out...)
+	return intent.NewPortAddressSet(out...)
 }
 
 func (b *build) complain(network string, state status.State, why, detail string) {

@@ -138,7 +138,7 @@ func answersGoHome(t *testing.T, tr *Translator) {
 		if holders[p.Network] == nil {
 			holders[p.Network] = map[netip.Addr]map[string]bool{}
 		}
-		for _, a := range toldBy(p.Guests) {
+		for _, a := range toldBy(p.Addresses) {
 			if holders[p.Network][a] == nil {
 				holders[p.Network][a] = map[string]bool{}
 			}
@@ -150,7 +150,7 @@ func answersGoHome(t *testing.T, tr *Translator) {
 		if p.Tap.IfIndex != 0 {
 			continue
 		}
-		for _, a := range toldBy(p.Guests) {
+		for _, a := range toldBy(p.Addresses) {
 			routed := a.Is6() && n.IPv6
 			for _, s := range n.Addresses.All() {
 				routed = routed || s.Contains(a)
@@ -158,8 +158,8 @@ func answersGoHome(t *testing.T, tr *Translator) {
 			if !routed || len(holders[p.Network][a]) > 1 {
 				continue
 			}
-			if !slices.ContainsFunc(n.Neighbours.All(), func(g intent.Guest) bool {
-				return g.Addr == a && slices.ContainsFunc(p.Guests.All(), func(own intent.Guest) bool { return own.MAC == g.MAC })
+			if !slices.ContainsFunc(n.Neighbours.All(), func(g intent.PortAddress) bool {
+				return g.Addr == a && slices.ContainsFunc(p.Addresses.All(), func(own intent.PortAddress) bool { return own.MAC == g.MAC })
 			}) {
 				t.Errorf("port %s is told by %s on %s, whose neighbours are %s", p.Port, a, p.Network, n.Neighbours)
 			}
@@ -168,7 +168,7 @@ func answersGoHome(t *testing.T, tr *Translator) {
 }
 
 // toldBy are the addresses by which guests are told in a namespace.
-func toldBy(guests intent.GuestSet) (out []netip.Addr) {
+func toldBy(guests intent.PortAddressSet) (out []netip.Addr) {
 	for _, g := range guests.All() {
 		out = append(out, g.MAC.LinkLocal())
 		if g.Addr.Is4() || g.Addr.IsLinkLocalUnicast() {

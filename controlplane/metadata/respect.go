@@ -62,7 +62,7 @@ func rulesOf(acls []ovn.ACL) []acl.Rule {
 
 // asking are the guests by which requests differ. A MAC alone is one of IPv6 only where
 // the port has no address of IPv4 at all.
-func asking(list []intent.Guest) (out []intent.Guest) {
+func asking(list []intent.PortAddress) (out []intent.PortAddress) {
 	four := false
 	for _, g := range list {
 		four = four || g.Addr.Is4()

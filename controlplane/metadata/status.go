@@ -29,7 +29,7 @@ const (
 type PortStatus struct {
 	Port, Network     string
 	Instance, Project string
-	Guests            intent.GuestSet
+	Addresses         intent.PortAddressSet
 	// Tap is the zero value without one, also where one was found and is not used.
 	Tap intent.Tap
 	Via Via

@@ -112,9 +112,9 @@ func TestRows(t *testing.T) {
 	addr := netip.MustParseAddr
 	want := map[string]intent.MetadataPort{
 		"vm": {Port: "vm", Network: "red", Instance: "instance-vm", Project: "project-vm", Answer: mac(1), Tap: intent.Tap{Name: "tapvm", IfIndex: 7},
-			Guests: intent.NewGuestSet(intent.Guest{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.Guest{MAC: mac(5), Addr: addr("2001:db8::5")})},
+			Addresses: intent.NewPortAddressSet(intent.PortAddress{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.PortAddress{MAC: mac(5), Addr: addr("2001:db8::5")})},
 		"bare": {Port: "bare", Network: "red", Instance: "instance-bare", Project: "project-bare", Answer: mac(1),
-			Guests: intent.NewGuestSet(intent.Guest{MAC: mac(7)}, intent.Guest{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.Guest{MAC: mac(8)})},
+			Addresses: intent.NewPortAddressSet(intent.PortAddress{MAC: mac(7)}, intent.PortAddress{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.PortAddress{MAC: mac(8)})},
 	}
 	tables := tr.Tables()
 	for name, w := range want {
@@ -124,9 +124,9 @@ func TestRows(t *testing.T) {
 	}
 	ns := intent.MetadataNetwork{Network: "red", Port: "md-red", MAC: mac(1), MTU: 1442, IPv6: true, Bridge: "br-int", Userspace: true,
 		Addresses: intent.NewPrefixSet(netip.MustParsePrefix("10.0.0.2/24")), // no VM here is in the other subnets of IPv4
-		Neighbours: intent.NewGuestSet(intent.Guest{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.Guest{MAC: mac(5), Addr: addr("fe80::f816:3eff:fe00:5")},
-			intent.Guest{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.Guest{MAC: mac(7), Addr: addr("fe80::f816:3eff:fe00:7")},
-			intent.Guest{MAC: mac(8), Addr: addr("fe80::f816:3eff:fe00:8")})}
+		Neighbours: intent.NewPortAddressSet(intent.PortAddress{MAC: mac(5), Addr: addr("10.0.0.5")}, intent.PortAddress{MAC: mac(5), Addr: addr("fe80::f816:3eff:fe00:5")},
+			intent.PortAddress{MAC: mac(7), Addr: addr("10.0.0.7")}, intent.PortAddress{MAC: mac(7), Addr: addr("fe80::f816:3eff:fe00:7")},
+			intent.PortAddress{MAC: mac(8), Addr: addr("fe80::f816:3eff:fe00:8")})}
 	if got := wanted.Rows(tables, intent.MetadataNetworks)["red"]; got != ns {
 		t.Errorf("\n got %+v\nwant %+v", got, ns)
 	}
@@ -234,7 +234,7 @@ func TestNeverAnothers(t *testing.T) {
 		c := sample()
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm tap tapvm/7/0; ns red for twin")
-		if n := len(wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Guests.All()); n != 2 {
+		if n := len(wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Addresses.All()); n != 2 {
 			t.Errorf("%d guests: who looks an address up among both finds both", n)
 		}
 	})
@@ -243,7 +243,7 @@ func TestNeverAnothers(t *testing.T) {
 		c.devices["tapvm"] = intent.TapDevice{Reason: reason.TapMissing}
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm none pending:tap-missing; ns red for twin")
-		if got := wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Guests.String(); got != "fa:16:3e:00:00:99 10.0.0.99" {
+		if got := wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Addresses.String(); got != "fa:16:3e:00:00:99 10.0.0.99" {
 			t.Errorf("guests %s: nobody else would be found", got)
 		}
 	})
@@ -352,8 +352,8 @@ func TestEarly(t *testing.T) {
 				return
 			}
 			want := intent.MetadataPort{Port: "new", Network: "blue", Instance: "instance-new", Project: "project-new", Answer: answer,
-				Tap: intent.Tap{Name: "tapnew", IfIndex: 8}, Guests: wanted.Rows(tr.Tables(), intent.MetadataPorts)["new"].Guests}
-			if got := wanted.Of(d, intent.MetadataPorts).Set["new"]; got != want || got.Guests == "" {
+				Tap: intent.Tap{Name: "tapnew", IfIndex: 8}, Addresses: wanted.Rows(tr.Tables(), intent.MetadataPorts)["new"].Addresses}
+			if got := wanted.Of(d, intent.MetadataPorts).Set["new"]; got != want || got.Addresses == "" {
 				t.Errorf("it is %+v, want %+v", got, want)
 			}
 			if a := tr.Agent(); !slices.Equal(a.Networks, []string{"blue", "red"}) {
@@ -394,7 +394,7 @@ func FuzzGuests(f *testing.F) {
 				t.Errorf("%q %q %q: guest %s", one, other, cidrs, g)
 			}
 		}
-		if set := intent.NewGuestSet(list...); len(list) > 0 && set == "" {
+		if set := intent.NewPortAddressSet(list...); len(list) > 0 && set == "" {
 			t.Error("the set of guests is empty")
 		}
 	})

@@ -9,34 +9,34 @@ import (
 	"strings"
 )
 
-// Guest is an address of a VM's port: one of Port_Binding.mac.
-type Guest struct {
+// PortAddress is an address of a VM's port: one of Port_Binding.mac.
+type PortAddress struct {
 	MAC MAC `json:"mac"`
 	// Addr is invalid, in JSON empty, for a port with a MAC alone: it has IPv6 link-local
 	// addresses only.
 	Addr netip.Addr `json:"addr"`
 }
 
-func (g Guest) String() string {
-	return strings.TrimSuffix(fmt.Sprintf("%s %s", g.MAC, g.Addr), " invalid IP")
+func (a PortAddress) String() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s %s", a.MAC, a.Addr), " invalid IP")
 }
 
-func (g Guest) compare(o Guest) int {
-	return cmp.Or(strings.Compare(string(g.MAC[:]), string(o.MAC[:])), g.Addr.Compare(o.Addr))
+func (a PortAddress) compare(o PortAddress) int {
+	return cmp.Or(strings.Compare(string(a.MAC[:]), string(o.MAC[:])), a.Addr.Compare(o.Addr))
 }
 
-// GuestSet is a sorted set of guests, comparable as a value. It is opaque: make it with
-// NewGuestSet, read it with All.
-type GuestSet string
+// PortAddressSet is a sorted set of addresses, comparable as a value. It is opaque: make it with
+// NewPortAddressSet, read it with All.
+type PortAddressSet string
 
-const guestLen = 6 + 1 + 16
+const portAddressLen = 6 + 1 + 16
 
-// NewGuestSet sorts and deduplicates. Addresses must not be IPv4-mapped, nor have a zone.
-func NewGuestSet(guests ...Guest) GuestSet {
-	guests = slices.Clone(guests)
-	slices.SortFunc(guests, Guest.compare)
-	b := make([]byte, 0, len(guests)*guestLen)
-	for _, g := range slices.Compact(guests) {
+// NewPortAddressSet sorts and deduplicates. Addresses must not be IPv4-mapped, nor have a zone.
+func NewPortAddressSet(addresses ...PortAddress) PortAddressSet {
+	addresses = slices.Clone(addresses)
+	slices.SortFunc(addresses, PortAddress.compare)
+	b := make([]byte, 0, len(addresses)*portAddressLen)
+	for _, g := range slices.Compact(addresses) {
 		family, a := byte(0), [16]byte{}
 		if g.Addr.IsValid() {
 			family, a = 6, g.Addr.As16()
@@ -46,15 +46,15 @@ func NewGuestSet(guests ...Guest) GuestSet {
 		}
 		b = append(append(append(b, g.MAC[:]...), family), a[:]...)
 	}
-	return GuestSet(b)
+	return PortAddressSet(b)
 }
 
-// All lists the guests in order.
-func (s GuestSet) All() []Guest {
-	var out []Guest
-	for ; len(s) >= guestLen; s = s[guestLen:] {
-		b := []byte(s[:guestLen])
-		g := Guest{MAC: MAC(b[:6])}
+// All lists the addresses in order.
+func (s PortAddressSet) All() []PortAddress {
+	var out []PortAddress
+	for ; len(s) >= portAddressLen; s = s[portAddressLen:] {
+		b := []byte(s[:portAddressLen])
+		g := PortAddress{MAC: MAC(b[:6])}
 		switch b[6] {
 		case 4:
 			g.Addr = netip.AddrFrom16([16]byte(b[7:])).Unmap()
@@ -66,7 +66,7 @@ func (s GuestSet) All() []Guest {
 	return out
 }
 
-func (s GuestSet) String() string {
+func (s PortAddressSet) String() string {
 	var words []string
 	for _, g := range s.All() {
 		words = append(words, g.String())
@@ -74,8 +74,8 @@ func (s GuestSet) String() string {
 	return strings.Join(words, ", ")
 }
 
-// MarshalJSON writes a list of guests.
-func (s GuestSet) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes a list of PortAddress.
+func (s PortAddressSet) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("[]"), nil
 	}
@@ -83,12 +83,12 @@ func (s GuestSet) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (s *GuestSet) UnmarshalJSON(b []byte) error {
-	var list []Guest
+func (s *PortAddressSet) UnmarshalJSON(b []byte) error {
+	var list []PortAddress
 	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
-	*s = NewGuestSet(list...)
+	*s = NewPortAddressSet(list...)
 	return nil
 }
 
@@ -103,15 +103,15 @@ type MetadataPort struct {
 	// Instance and Project are the Port_Binding's external_ids neutron:device_id and
 	// neutron:project_id. An empty Instance is not known yet: requests get 404.
 	Instance, Project string
-	// Guests are who may ask.
-	Guests GuestSet
+	// Addresses are those that may ask.
+	Addresses PortAddressSet
 	// Tap is the zero value for a port that is served by its network's namespace. There a
-	// request is told by where it comes from: (Network, Guest.Addr), or for IPv6
-	// link-local addresses (Network, Guest.MAC), among all ports of the network, also
+	// request is told by where it comes from: (Network, PortAddress.Addr), or for IPv6
+	// link-local addresses (Network, PortAddress.MAC), among all ports of the network, also
 	// those with a tap. An address that two of them have is nobody's: 404.
 	Tap Tap
 	// Answer is the MAC address that the tap's program answers ARP and ND with for the
-	// metadata addresses: that of the network's metadata port, so that a guest may move
+	// metadata addresses: that of the network's metadata port, so that a VM may move
 	// between nodes of either form.
 	Answer MAC
 }
@@ -160,7 +160,7 @@ type MetadataNetwork struct {
 	// Neighbours are what the namespace knows of VMs here without asking: which MAC
 	// has which address. They are IPv4 or link-local, and no address is there twice. All
 	// others are found by ARP and neighbour discovery.
-	Neighbours GuestSet
+	Neighbours PortAddressSet
 	// Bridge is the integration bridge.
 	Bridge string
 	// Userspace: its datapath_type is netdev, so that checksums have to be filled in.

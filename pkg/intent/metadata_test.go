@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-func guest(mac, addr string) Guest {
+func guest(mac, addr string) PortAddress {
 	m, err := ParseMAC(mac)
 	if err != nil {
 		panic(err)
 	}
-	g := Guest{MAC: m}
+	g := PortAddress{MAC: m}
 	if addr != "" {
 		g.Addr = netip.MustParseAddr(addr)
 	}
@@ -20,65 +20,65 @@ func guest(mac, addr string) Guest {
 }
 
 // A set of guests is the same value whatever order they came in, and gives them back.
-func TestGuestSet(t *testing.T) {
+func TestPortAddressSet(t *testing.T) {
 	a, b := guest("02:00:00:00:00:01", "10.0.0.5"), guest("02:00:00:00:00:01", "2001:db8::5")
 	c, d := guest("02:00:00:00:00:02", ""), guest("fa:00:00:00:00:01", "0.0.0.0")
-	set := NewGuestSet(d, c, b, a, a, c)
-	if set != NewGuestSet(a, b, c, d) {
+	set := NewPortAddressSet(d, c, b, a, a, c)
+	if set != NewPortAddressSet(a, b, c, d) {
 		t.Error("order and repetition matter")
 	}
-	if got, want := set.All(), []Guest{a, b, c, d}; !slices.Equal(got, want) {
+	if got, want := set.All(), []PortAddress{a, b, c, d}; !slices.Equal(got, want) {
 		t.Errorf("All gives %v, want %v", got, want)
 	}
 	if got, want := set.String(), "02:00:00:00:00:01 10.0.0.5, 02:00:00:00:00:01 2001:db8::5, 02:00:00:00:00:02, fa:00:00:00:00:01 0.0.0.0"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	raw, err := json.Marshal(set)
-	var back []Guest
-	if err != nil || json.Unmarshal(raw, &back) != nil || NewGuestSet(back...) != set {
+	var back []PortAddress
+	if err != nil || json.Unmarshal(raw, &back) != nil || NewPortAddressSet(back...) != set {
 		t.Errorf("as JSON %s, %v: %v", raw, err, back)
 	}
-	if NewGuestSet() != "" || GuestSet("").All() != nil {
+	if NewPortAddressSet() != "" || PortAddressSet("").All() != nil {
 		t.Error("the empty set is not empty")
 	}
-	if raw, err := json.Marshal(GuestSet("")); err != nil || string(raw) != "[]" {
+	if raw, err := json.Marshal(PortAddressSet("")); err != nil || string(raw) != "[]" {
 		t.Errorf("the empty set as JSON: %s %v", raw, err)
 	}
-	if list := []Guest{d, a}; NewGuestSet(list...) == "" || list[0] != d {
+	if list := []PortAddress{d, a}; NewPortAddressSet(list...) == "" || list[0] != d {
 		t.Error("the caller's list was sorted")
 	}
 }
 
-func FuzzGuestSet(f *testing.F) {
+func FuzzPortAddressSet(f *testing.F) {
 	f.Add([]byte("\x02\x00\x00\x00\x00\x01\x0a\x00\x00\x05"), []byte{0xfe, 0x80})
 	f.Fuzz(func(t *testing.T, one, other []byte) {
-		var list []Guest
+		var list []PortAddress
 		for _, b := range [][]byte{one, other} {
-			g := Guest{}
+			g := PortAddress{}
 			n := copy(g.MAC[:], b)
 			if a, ok := netip.AddrFromSlice(b[n:]); ok {
 				g.Addr = a.Unmap()
 			}
 			list = append(list, g)
 		}
-		got := NewGuestSet(list...).All()
-		slices.SortFunc(list, Guest.compare)
+		got := NewPortAddressSet(list...).All()
+		slices.SortFunc(list, PortAddress.compare)
 		if list = slices.Compact(list); !slices.Equal(got, list) {
 			t.Errorf("%v became %v", list, got)
 		}
-		_ = GuestSet(one).String() // no bytes panic
+		_ = PortAddressSet(one).String() // no bytes panic
 	})
 }
 
 // sluicectl reads what sluiced says of a port.
-func TestGuestSetIsReadBack(t *testing.T) {
+func TestPortAddressSetIsReadBack(t *testing.T) {
 	mac := MAC{0xfa, 0x16, 0x3e, 0, 0, 5}
-	for _, want := range []GuestSet{"", NewGuestSet(Guest{MAC: mac}), NewGuestSet(Guest{mac, netip.MustParseAddr("10.30.0.5")}, Guest{mac, netip.MustParseAddr("fd00:30::5")}, Guest{MAC: mac})} {
+	for _, want := range []PortAddressSet{"", NewPortAddressSet(PortAddress{MAC: mac}), NewPortAddressSet(PortAddress{mac, netip.MustParseAddr("10.30.0.5")}, PortAddress{mac, netip.MustParseAddr("fd00:30::5")}, PortAddress{MAC: mac})} {
 		b, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got GuestSet
+		var got PortAddressSet
 		if err := json.Unmarshal(b, &got); err != nil || got != want {
 			t.Errorf("%s is read back as %q, %v; want %q", b, got, err, want)
 		}

@@ -36,7 +36,7 @@ type MetadataPort struct {
 	Device string `json:"device,omitempty"`
 	VLAN   uint16 `json:"vlan,omitempty"`
 	// Addresses are the addresses from which the port may ask.
-	Addresses intent.GuestSet `json:"addresses"`
+	Addresses intent.PortAddressSet `json:"addresses"`
 	// Programmed: all rows are programmed. Error is why they are not.
 	Programmed bool   `json:"programmed"`
 	Error      string `json:"error,omitempty"`

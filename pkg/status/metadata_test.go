@@ -10,12 +10,12 @@ import (
 
 // What a person may call a VM's port.
 func TestFindMetadataPort(t *testing.T) {
-	guests := func(addrs ...string) intent.GuestSet {
-		var all []intent.Guest
+	guests := func(addrs ...string) intent.PortAddressSet {
+		var all []intent.PortAddress
 		for _, a := range addrs {
-			all = append(all, intent.Guest{Addr: netip.MustParseAddr(a)})
+			all = append(all, intent.PortAddress{Addr: netip.MustParseAddr(a)})
 		}
-		return intent.NewGuestSet(all...)
+		return intent.NewPortAddressSet(all...)
 	}
 	m := Metadata{Ports: []MetadataPort{
 		{Port: "p1", Instance: "red", Network: "n1", Served: FromTap, Device: "tap1", Addresses: guests("10.0.0.5", "fd00::5")},

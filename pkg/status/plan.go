@@ -17,7 +17,7 @@ type Plan struct {
 	UnderlayMTU int `json:"underlayMTU,omitempty"`
 	// Changes are in the order of their execution; removals would be the last, in the
 	// opposite order. Table is device, map, program,
-	// attachment, namespace, port, guest or leftover, or one of the tables between the planes.
+	// attachment, namespace, port, vm or leftover, or one of the tables between the planes.
 	Changes []Change `json:"changes"`
 	// Unknown are existing rows of which only BGP could tell whether they are wanted.
 	Unknown []UnknownRows `json:"unknown,omitempty"`

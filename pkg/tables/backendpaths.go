@@ -107,9 +107,9 @@ type FlowEnd struct {
 	Backend  netip.AddrPort
 }
 
-// WaysEnd tells whether a way that stays for flows is to go within some time. Call it where
-// the pipeline is viewed.
-func (t *Tables) WaysEnd(within time.Duration) bool {
+// PathsExpire tells whether a path that is kept for sessions expires within some time. It is called
+// inside a view of the pipeline.
+func (t *Tables) PathsExpire(within time.Duration) bool {
 	for e := range t.ways.from.until {
 		if t.ways.from.ends(e, within) {
 			return true

@@ -215,7 +215,7 @@ func TestWaysLingerForFlowsThatGoOn(t *testing.T) {
 			})
 		}
 		ends := func(within time.Duration) (yes bool) {
-			b.Pipeline.View(func() { yes = b.WaysEnd(within) })
+			b.Pipeline.View(func() { yes = b.PathsExpire(within) })
 			return yes
 		}
 		if ends(intent.FlowIdle-time.Second) || !ends(intent.FlowIdle) {

@@ -101,9 +101,9 @@ func (m *Metadata) answersGoTo(p intent.MetadataPort) error {
 	if want.Neighbours == now.Neighbours {
 		return nil
 	}
-	guests, known := p.Guests.All(), now.Neighbours.All()
+	guests, known := p.Addresses.All(), now.Neighbours.All()
 	for _, n := range want.Neighbours.All() {
-		if slices.ContainsFunc(guests, func(g intent.Guest) bool { return g.MAC == n.MAC }) && !slices.Contains(known, n) {
+		if slices.ContainsFunc(guests, func(g intent.PortAddress) bool { return g.MAC == n.MAC }) && !slices.Contains(known, n) {
 			return fmt.Errorf("%w for neighbour %s in the namespace of network %s", reconcile.ErrNotReady, n, p.Network)
 		}
 	}

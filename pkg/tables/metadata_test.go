@@ -13,11 +13,11 @@ import (
 // A port is told by its address in a namespace only when the namespace knows its MAC address;
 // one that has a tap, and one that is there already, wait for nothing.
 func TestPortsAwaitTheirNeighbours(t *testing.T) {
-	guest := func(n byte) intent.Guest {
-		return intent.Guest{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, n}, Addr: netip.AddrFrom4([4]byte{10, 0, 0, n})}
+	guest := func(n byte) intent.PortAddress {
+		return intent.PortAddress{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, n}, Addr: netip.AddrFrom4([4]byte{10, 0, 0, n})}
 	}
 	port := func(name string, n byte) intent.MetadataPort {
-		return intent.MetadataPort{Port: name, Network: "red", Instance: "i-" + name, Guests: intent.NewGuestSet(guest(n))}
+		return intent.MetadataPort{Port: name, Network: "red", Instance: "i-" + name, Addresses: intent.NewPortAddressSet(guest(n))}
 	}
 	var journal []string
 	networks, log := newDriver[string, intent.MetadataNetwork]("network", &journal), slog.New(slog.DiscardHandler)
@@ -51,8 +51,8 @@ func TestPortsAwaitTheirNeighbours(t *testing.T) {
 			t.Errorf("%s: %v", what, actual)
 		}
 	}
-	one := intent.MetadataNetwork{Network: "red", Neighbours: intent.NewGuestSet(guest(1))}
-	two := intent.MetadataNetwork{Network: "red", Neighbours: intent.NewGuestSet(guest(1), guest(2))}
+	one := intent.MetadataNetwork{Network: "red", Neighbours: intent.NewPortAddressSet(guest(1))}
+	two := intent.MetadataNetwork{Network: "red", Neighbours: intent.NewPortAddressSet(guest(1), guest(2))}
 	want(one, port("one", 1), tapped)
 	expect("the namespace is made", "one", "tapped")
 	networks.fail = reconcile.ErrForeign

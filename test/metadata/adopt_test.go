@@ -190,7 +190,7 @@ func (w *world) planned(node, foreign string, namespaced bool) {
 			"add namespace " + blue.Namespace(), "add port tap" + blue.ID[:10] + "0", "add metadata-networks " + blue.ID, "add metadata-ports m-blue2"}
 	default:
 		want = []string{"add attachment tap_in on tapm-red1", "add attachment tap_in on tapm-blue1", "add attachment proxy_in on sluice-md0",
-			"add guest 10.30.0.5 of " + w.vm("m-red1").MAC + " on tapm-red1", "add guest IPv6 of " + w.vm("m-blue1").MAC + " on tapm-blue1", "add metadata-ports m-red1"}
+			"add vm 10.30.0.5 of " + w.vm("m-red1").MAC + " on tapm-red1", "add vm IPv6 of " + w.vm("m-blue1").MAC + " on tapm-blue1", "add metadata-ports m-red1"}
 	}
 	if foreign != "" {
 		want = append(want, "add map guests4_v1", "add program tap_in", "add namespace sluice-metadata", "add device sluice-md0 and sluice-md1")

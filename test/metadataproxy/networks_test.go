@@ -36,7 +36,7 @@ func TestManyNetworks(t *testing.T) {
 		w.namespace("ovnmeta-"+name, "addr add 169.254.169.254/32 dev lo", "addr add 10.0.0.5/32 dev lo", "link add tap0 type veth peer name tap1", "link set tap1 up", "link set tap0 up",
 			"addr add fe80::a9fe:a9fe/64 dev tap1 nodad", "addr add fe80::f816:3eff:fe00:5/64 dev tap1 nodad")
 		networks = append(networks, identity.Network{Name: name, Namespace: "ovnmeta-" + name, Device: "tap1", IPv6: true, Members: []identity.Member{
-			{Name: "p-" + name, Instance: "inst-" + name, Project: name, Guests: []intent.Guest{{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, 5}, Addr: guest}}},
+			{Name: "p-" + name, Instance: "inst-" + name, Project: name, Addresses: []intent.PortAddress{{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, 5}, Addr: guest}}},
 		}})
 	}
 	p := w.start(nil)

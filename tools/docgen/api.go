@@ -174,8 +174,8 @@ func jsonType(e ast.Expr) string {
 		return "tcp, udp, sctp"
 	case "intent.UnderlayHops":
 		return "list of UnderlayHop"
-	case "intent.GuestSet":
-		return "list of Guest"
+	case "intent.PortAddressSet":
+		return "list of PortAddress"
 	case "State":
 		return "ok, pending, withheld, warning, error, unknown"
 	case "BackendState":

@@ -18,7 +18,7 @@ func many() []Port {
 			Name: fmt.Sprintf("5a1f0c52-8f5e-4f0e-9d0c-%012d", i), Instance: fmt.Sprintf("7b1f0c52-8f5e-4f0e-9d0c-%012d", i),
 			Project: "9c1f0c52-8f5e-4f0e-9d0c-000000000000", Network: fmt.Sprintf("3d1f0c52-8f5e-4f0e-9d0c-%012d", i),
 			Numbers4: map[Number]netip.Addr{Number(i + 1): addr}, Numbers6: map[Number]intent.MAC{Number(i + 1000): mac},
-			Row: &Row{Tap: fmt.Sprintf("tap%08d", i), IfIndex: uint32(i + 10), Answer: mac, Guests: []intent.Guest{{MAC: mac, Addr: addr}}},
+			Row: &Row{Tap: fmt.Sprintf("tap%08d", i), IfIndex: uint32(i + 10), Answer: mac, Addresses: []intent.PortAddress{{MAC: mac, Addr: addr}}},
 		})
 	}
 	return ports

@@ -29,11 +29,11 @@ var (
 		Numbers6: map[Number]intent.MAC{7: mac(5), 11: mac(6)}}
 	blue = Port{Name: "p-blue", Instance: "inst-blue1", Numbers4: map[Number]netip.Addr{8: addr("10.0.0.5")}, Numbers6: map[Number]intent.MAC{8: mac(5)}}
 	grey = Network{Name: "net-grey", Namespace: "ovnmeta-grey", Device: "tapgrey1", IPv6: true, Members: []Member{
-		{Name: "p-g1", Instance: "inst-g1", Project: "grey", Guests: []intent.Guest{{MAC: mac(1), Addr: addr("10.1.0.1")}, {MAC: mac(1), Addr: addr("fd00::1")}}},
-		{Name: "p-g2", Instance: "inst-g2", Guests: []intent.Guest{{MAC: mac(2), Addr: addr("10.1.0.2")}, {MAC: mac(3), Addr: addr("10.1.0.2")}, {MAC: mac(1), Addr: addr("10.1.0.3")}}},
-		{Name: "p-g4", Instance: "inst-g4", Guests: []intent.Guest{{MAC: mac(4)}, {MAC: mac(5), Addr: addr("10.1.0.3")}, {MAC: mac(6), Addr: addr("fe80::f816:3eff:fe00:7")}}},
-		{Name: "p-g7", Instance: "inst-g7", Guests: []intent.Guest{{MAC: mac(7), Addr: addr("fe80::9")}}},
-		{Name: "p-g8", Instance: "inst-g8", Guests: []intent.Guest{{MAC: mac(0x21), Addr: addr("10.1.0.21")}}},
+		{Name: "p-g1", Instance: "inst-g1", Project: "grey", Addresses: []intent.PortAddress{{MAC: mac(1), Addr: addr("10.1.0.1")}, {MAC: mac(1), Addr: addr("fd00::1")}}},
+		{Name: "p-g2", Instance: "inst-g2", Addresses: []intent.PortAddress{{MAC: mac(2), Addr: addr("10.1.0.2")}, {MAC: mac(3), Addr: addr("10.1.0.2")}, {MAC: mac(1), Addr: addr("10.1.0.3")}}},
+		{Name: "p-g4", Instance: "inst-g4", Addresses: []intent.PortAddress{{MAC: mac(4)}, {MAC: mac(5), Addr: addr("10.1.0.3")}, {MAC: mac(6), Addr: addr("fe80::f816:3eff:fe00:7")}}},
+		{Name: "p-g7", Instance: "inst-g7", Addresses: []intent.PortAddress{{MAC: mac(7), Addr: addr("fe80::9")}}},
+		{Name: "p-g8", Instance: "inst-g8", Addresses: []intent.PortAddress{{MAC: mac(0x21), Addr: addr("10.1.0.21")}}},
 	}}
 )
 
@@ -173,11 +173,11 @@ var unreadable = []string{"", "{", `{"version": 2, "ports": []}`,
 // Who asks in a namespace is exactly one port, or nobody.
 func TestFindOn(t *testing.T) {
 	tapped := []Port{
-		{Name: "p-t", Instance: "inst-t", Network: "net-grey", Row: &Row{Tap: "tap", IfIndex: 1, Guests: []intent.Guest{
+		{Name: "p-t", Instance: "inst-t", Network: "net-grey", Row: &Row{Tap: "tap", IfIndex: 1, Addresses: []intent.PortAddress{
 			{MAC: mac(0x20), Addr: addr("10.1.0.20")}, {MAC: mac(0x21), Addr: addr("10.1.0.21")}, {MAC: mac(0x22)}, {MAC: mac(0x23), Addr: addr("fe80::23")}}}},
-		{Name: "p-u", Instance: "inst-u", Network: "net-third", Row: &Row{Tap: "tap", IfIndex: 2, Guests: []intent.Guest{{MAC: mac(1), Addr: addr("10.1.0.1")}}}},
+		{Name: "p-u", Instance: "inst-u", Network: "net-third", Row: &Row{Tap: "tap", IfIndex: 2, Addresses: []intent.PortAddress{{MAC: mac(1), Addr: addr("10.1.0.1")}}}},
 	}
-	table, err := NewTable(tapped, []Network{grey, {Name: "net-other", Namespace: "ovnmeta-other", Device: "tap1", Members: []Member{{Name: "p-o", Instance: "inst-o", Guests: []intent.Guest{{MAC: mac(1), Addr: addr("10.1.0.1")}}}}}})
+	table, err := NewTable(tapped, []Network{grey, {Name: "net-other", Namespace: "ovnmeta-other", Device: "tap1", Members: []Member{{Name: "p-o", Instance: "inst-o", Addresses: []intent.PortAddress{{MAC: mac(1), Addr: addr("10.1.0.1")}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,10 +27,10 @@ type Network struct {
 
 // Member is a port on a network that is served in a namespace.
 type Member struct {
-	Name     string         `json:"port"`
-	Instance string         `json:"instance,omitempty"`
-	Project  string         `json:"project,omitempty"`
-	Guests   []intent.Guest `json:"guests,omitempty"`
+	Name      string               `json:"port"`
+	Instance  string               `json:"instance,omitempty"`
+	Project   string               `json:"project,omitempty"`
+	Addresses []intent.PortAddress `json:"guests,omitempty"`
 	// Answer is what the daemon looks up after a restart; the proxy has no use for it.
 	Answer intent.MAC `json:"answer,omitzero"`
 }
@@ -63,12 +63,12 @@ type members struct {
 func newMembers(n *Network) *members {
 	m := &members{network: n, byAddr: map[netip.Addr]*Member{}, byMAC: map[intent.MAC]*Member{}}
 	for i := range n.Members {
-		m.add(n.Members[i].Guests, &n.Members[i])
+		m.add(n.Members[i].Addresses, &n.Members[i])
 	}
 	return m
 }
 
-func (m *members) add(guests []intent.Guest, one *Member) {
+func (m *members) add(guests []intent.PortAddress, one *Member) {
 	for _, g := range guests {
 		only(m.byMAC, g.MAC, one)
 		if g.Addr.IsValid() {
@@ -81,7 +81,7 @@ func (m *members) add(guests []intent.Guest, one *Member) {
 // its requests never come in by the namespace, so who uses them there is another one.
 func (m *members) reserve(p *Port) {
 	if p.Row != nil {
-		m.add(p.Row.Guests, nil)
+		m.add(p.Row.Addresses, nil)
 	}
 }
 
@@ -119,7 +119,7 @@ func (t *Table) FindOn(network string, a netip.Addr) (p Port, guest netip.Addr, 
 	if !known || m == nil {
 		return Port{}, netip.Addr{}, false
 	}
-	return Port{Name: m.Name, Instance: m.Instance, Project: m.Project, Network: network, Row: &Row{Guests: m.Guests}}, a, true
+	return Port{Name: m.Name, Instance: m.Instance, Project: m.Project, Network: network, Row: &Row{Addresses: m.Addresses}}, a, true
 }
 
 // madeOf is the MAC address in a link-local address' interface identifier.

@@ -34,16 +34,16 @@ func (p *Port) Assigned(guest netip.Addr) bool {
 	if guest.Is4() {
 		return true
 	}
-	return p.Row != nil && slices.ContainsFunc(p.Row.Guests, func(g intent.Guest) bool { return g.Addr == guest || g.MAC.LinkLocal() == guest })
+	return p.Row != nil && slices.ContainsFunc(p.Row.Addresses, func(g intent.PortAddress) bool { return g.Addr == guest || g.MAC.LinkLocal() == guest })
 }
 
-// Row is the rest of an intent.MetadataPort. A member of a network has Guests alone.
+// Row is the rest of an intent.MetadataPort. A member of a network has Addresses alone.
 type Row struct {
-	Tap     string         `json:"tap"`
-	IfIndex uint32         `json:"ifindex"`
-	VLAN    uint16         `json:"vlan,omitempty"`
-	Answer  intent.MAC     `json:"answer"`
-	Guests  []intent.Guest `json:"guests,omitempty"`
+	Tap       string               `json:"tap"`
+	IfIndex   uint32               `json:"ifindex"`
+	VLAN      uint16               `json:"vlan,omitempty"`
+	Answer    intent.MAC           `json:"answer"`
+	Addresses []intent.PortAddress `json:"guests,omitempty"`
 }
 
 // Table is what all numbers of a node mean, and who is on the networks that are served in

@@ -42,7 +42,7 @@ type seen struct {
 	joined bool
 	inner  *found
 	// neighbours are the permanent ones of the inner end.
-	neighbours intent.GuestSet
+	neighbours intent.PortAddressSet
 }
 
 // see looks at the networks of which a namespace or a device is Sluice's.

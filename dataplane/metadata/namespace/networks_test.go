@@ -41,12 +41,12 @@ func network(name string, change ...func(*intent.MetadataNetwork)) intent.Metada
 }
 
 // neighbours are addresses of one VM.
-func neighbours(addresses string, mac byte) intent.GuestSet {
-	var out []intent.Guest
+func neighbours(addresses string, mac byte) intent.PortAddressSet {
+	var out []intent.PortAddress
 	for a := range strings.FieldsSeq(addresses) {
-		out = append(out, intent.Guest{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, mac}, Addr: netip.MustParseAddr(a)})
+		out = append(out, intent.PortAddress{MAC: intent.MAC{0xfa, 0x16, 0x3e, 0, 0, mac}, Addr: netip.MustParseAddr(a)})
 	}
-	return intent.NewGuestSet(out...)
+	return intent.NewPortAddressSet(out...)
 }
 
 func tableOf(all ...intent.MetadataNetwork) table {

@@ -149,7 +149,7 @@ func (p *Proxy) settleInside(h *netlink.Handle) error {
 }
 
 func (w way) neighbour(l netlink.Link) *netlink.Neigh {
-	return permanent(l, intent.Guest{MAC: hostMAC, Addr: w.hop})
+	return permanent(l, intent.PortAddress{MAC: hostMAC, Addr: w.hop})
 }
 
 func (w way) make(h *netlink.Handle, l netlink.Link) error {

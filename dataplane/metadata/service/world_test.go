@@ -120,7 +120,7 @@ var (
 // network has one guest at 10.0.0.5.
 func network(name string) identity.Network {
 	return identity.Network{Name: name, Namespace: "ovnmeta-" + name, Device: "tap1", IPv6: true, Members: []identity.Member{
-		{Name: "p-" + name, Instance: "inst-" + name, Guests: []intent.Guest{{MAC: mac(5), Addr: netip.MustParseAddr("10.0.0.5")}}},
+		{Name: "p-" + name, Instance: "inst-" + name, Addresses: []intent.PortAddress{{MAC: mac(5), Addr: netip.MustParseAddr("10.0.0.5")}}},
 	}}
 }
 

@@ -28,10 +28,12 @@ func TestCuts(t *testing.T) {
 		"another instance": {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Instance = "new" }), two), ""},
 		"known instance":   {tableOf(with(one, func(v *intent.MetadataPort) { v.Instance = "" }), two), tableOf(one, two), ""},
 		"another answer":   {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Answer[5] = 9 }), two), ""},
-		"addresses":        {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Guests = intent.NewGuestSet(guestAt(5, "10.0.0.6", "10.0.0.7")...) }), two), ""},
-		"taps change":      {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Tap = b }), with(two, func(v *intent.MetadataPort) { v.Tap = a })), ""},
-		"no tap any more":  {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Tap = intent.Tap{} }), two), ""},
-		"port for port":    {tableOf(one, two), tableOf(two, with(one, func(v *intent.MetadataPort) { v.Port, v.Instance = "three", "i-three" })), ""},
+		"addresses": {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) {
+			v.Addresses = intent.NewPortAddressSet(guestAt(5, "10.0.0.6", "10.0.0.7")...)
+		}), two), ""},
+		"taps change":     {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Tap = b }), with(two, func(v *intent.MetadataPort) { v.Tap = a })), ""},
+		"no tap any more": {tableOf(one, two), tableOf(with(one, func(v *intent.MetadataPort) { v.Tap = intent.Tap{} }), two), ""},
+		"port for port":   {tableOf(one, two), tableOf(two, with(one, func(v *intent.MetadataPort) { v.Port, v.Instance = "three", "i-three" })), ""},
 		"index again": {tableOf(one, two), tableOf(two, with(one, func(v *intent.MetadataPort) { v.Port, v.Instance, v.Tap.Name = "three", "i-three", "tapC" })),
 			"ip -n NS link del tapA; ip -n NS link add tapC index 101 type veth peer name x"},
 	} {

@@ -29,7 +29,7 @@ func guestsOf(v intent.MetadataPort) []guest {
 			out = append(out, g)
 		}
 	}
-	for _, g := range v.Guests.All() {
+	for _, g := range v.Addresses.All() {
 		if g.MAC.IsZero() || g.MAC[0]&1 != 0 {
 			continue // no frame has such a source
 		}

@@ -37,7 +37,7 @@ func (d *Driver) table(entries map[string]*entry) (*identity.Table, error) {
 			if e.value.Tap == (intent.Tap{}) {
 				n.Members = append(n.Members, e.member())
 			}
-			n.IPv6 = n.IPv6 || slices.ContainsFunc(e.value.Guests.All(), func(g intent.Guest) bool { return g.Addr.Is6() })
+			n.IPv6 = n.IPv6 || slices.ContainsFunc(e.value.Addresses.All(), func(g intent.PortAddress) bool { return g.Addr.Is6() })
 		}
 	}
 	var list []identity.Network
@@ -52,7 +52,7 @@ func (e *entry) port() identity.Port {
 	p := identity.Port{
 		Name: v.Port, Instance: v.Instance, Project: v.Project, Network: v.Network,
 		Numbers4: map[identity.Number]netip.Addr{}, Numbers6: map[identity.Number]intent.MAC{},
-		Row: &identity.Row{Tap: v.Tap.Name, IfIndex: v.Tap.IfIndex, VLAN: v.Tap.VLAN, Answer: v.Answer, Guests: v.Guests.All()},
+		Row: &identity.Row{Tap: v.Tap.Name, IfIndex: v.Tap.IfIndex, VLAN: v.Tap.VLAN, Answer: v.Answer, Addresses: v.Addresses.All()},
 	}
 	for g, n := range e.numbers {
 		if g.addr.IsValid() {
@@ -66,7 +66,7 @@ func (e *entry) port() identity.Port {
 
 func (e *entry) member() identity.Member {
 	v := e.value
-	return identity.Member{Name: v.Port, Instance: v.Instance, Project: v.Project, Guests: v.Guests.All(), Answer: v.Answer}
+	return identity.Member{Name: v.Port, Instance: v.Instance, Project: v.Project, Addresses: v.Addresses.All(), Answer: v.Answer}
 }
 
 // read is what the file says; whole is false if it does not say all of it. One that
@@ -97,7 +97,7 @@ func (d *Driver) read() (entries map[string]*entry, whole bool) {
 			if entries[m.Name] == nil {
 				entries[m.Name] = &entry{value: intent.MetadataPort{
 					Port: m.Name, Network: n.Name, Instance: m.Instance, Project: m.Project,
-					Guests: intent.NewGuestSet(m.Guests...), Answer: m.Answer,
+					Addresses: intent.NewPortAddressSet(m.Addresses...), Answer: m.Answer,
 				}}
 			}
 		}
@@ -112,7 +112,7 @@ func entryOf(p identity.Port) *entry {
 	}
 	if r := p.Row; r != nil {
 		e.value.Tap = intent.Tap{Name: r.Tap, IfIndex: r.IfIndex, VLAN: r.VLAN}
-		e.value.Answer, e.value.Guests = r.Answer, intent.NewGuestSet(r.Guests...)
+		e.value.Answer, e.value.Addresses = r.Answer, intent.NewPortAddressSet(r.Addresses...)
 	}
 	macs := map[netip.Addr]intent.MAC{}
 	for _, g := range guestsOf(e.value) {

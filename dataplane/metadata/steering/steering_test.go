@@ -20,22 +20,22 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/reconcile"
 )
 
-func guestAt(last byte, addrs ...string) (out []intent.Guest) {
+func guestAt(last byte, addrs ...string) (out []intent.PortAddress) {
 	mac := intent.MAC{0xfa, 0x16, 0x3e, 0, 0, last}
 	for _, a := range addrs {
 		addr := netip.Addr{}
 		if a != "" {
 			addr = netip.MustParseAddr(a)
 		}
-		out = append(out, intent.Guest{MAC: mac, Addr: addr})
+		out = append(out, intent.PortAddress{MAC: mac, Addr: addr})
 	}
 	return out
 }
 
-func port(name string, tap intent.Tap, guests ...intent.Guest) intent.MetadataPort {
+func port(name string, tap intent.Tap, guests ...intent.PortAddress) intent.MetadataPort {
 	return intent.MetadataPort{
 		Port: name, Network: "net", Instance: "i-" + name, Project: "project", Tap: tap,
-		Guests: intent.NewGuestSet(guests...), Answer: intent.MAC{0xfa, 0x16, 0x3e, 0xff, 0, 1},
+		Addresses: intent.NewPortAddressSet(guests...), Answer: intent.MAC{0xfa, 0x16, 0x3e, 0xff, 0, 1},
 	}
 }
 
@@ -93,7 +93,7 @@ func TestNumbers(t *testing.T) {
 	same("the instance becomes known", tableOf(first, twin))
 	same("the answer", tableOf(with(first, func(v *intent.MetadataPort) { v.Answer[5] = 9 }), twin))
 	more := with(first, func(v *intent.MetadataPort) {
-		v.Guests = intent.NewGuestSet(append(v.Guests.All(), guestAt(5, "10.0.0.7")...)...)
+		v.Addresses = intent.NewPortAddressSet(append(v.Addresses.All(), guestAt(5, "10.0.0.7")...)...)
 	})
 	same("one more address", tableOf(more, twin))
 	same("one less", tableOf(first, twin))

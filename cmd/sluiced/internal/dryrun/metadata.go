@@ -103,7 +103,7 @@ func (d dryRun) planRows(ctx context.Context, reader *taps.Reader, all wanted.Se
 		}
 	}
 	put, gone, err := ports.Preview(ctx, wanted.Rows(all, intent.MetadataPorts))
-	return append(out, guestChanges(put, gone, tapsOf(wanted.Rows(all, intent.MetadataPorts)))...), err
+	return append(out, vmChanges(put, gone, tapsOf(wanted.Rows(all, intent.MetadataPorts)))...), err
 }
 
 // made are the parts that would be made, and those in whose place is something of others.
@@ -142,26 +142,26 @@ func tapsOf(ports map[string]intent.MetadataPort) map[uint32]string {
 	return out
 }
 
-// guestChanges are those of the maps: who may ask behind which tap.
-func guestChanges(put, gone []taps.Source, names map[uint32]string) []status.Change {
-	const guest = "guest"
+// vmChanges are those of the maps: who may ask behind which tap.
+func vmChanges(put, gone []taps.Source, names map[uint32]string) []status.Change {
+	const vm = "vm"
 	changes := map[string]status.Change{}
 	for _, s := range gone {
-		key := guestKey(s, names)
-		changes[key] = status.Change{Table: guest, Key: key, Action: string(reconcile.OpDelete)}
+		key := vmKey(s, names)
+		changes[key] = status.Change{Table: vm, Key: key, Action: string(reconcile.OpDelete)}
 	}
 	for _, s := range put {
-		key := guestKey(s, names)
+		key := vmKey(s, names)
 		op := reconcile.OpAdd
 		if _, there := changes[key]; there {
 			op = reconcile.OpChange
 		}
-		changes[key] = status.Change{Table: guest, Key: key, Action: string(op), Wanted: fmt.Sprintf("answered from %s", s.Answer)}
+		changes[key] = status.Change{Table: vm, Key: key, Action: string(op), Wanted: fmt.Sprintf("answered from %s", s.Answer)}
 	}
 	return slices.SortedFunc(maps.Values(changes), func(a, b status.Change) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-func guestKey(s taps.Source, names map[uint32]string) string {
+func vmKey(s taps.Source, names map[uint32]string) string {
 	who := "IPv6"
 	if s.Addr.IsValid() {
 		who = s.Addr.String()

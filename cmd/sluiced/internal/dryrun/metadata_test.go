@@ -30,18 +30,18 @@ func TestPlannedParts(t *testing.T) {
 	}
 }
 
-// A guest that gets another number, or another answer, changes; one that is new, or gone, comes
+// A VM that gets another number, or another answer, changes; one that is new, or gone, comes
 // or goes.
-func TestPlannedGuests(t *testing.T) {
+func TestPlannedVMs(t *testing.T) {
 	mac := intent.MAC{0xfa, 0x16, 0x3e, 0, 0, 5}
 	four := taps.Source{IfIndex: 7, MAC: mac, Addr: netip.MustParseAddr("10.0.0.5"), Number: 1}
 	again := four
 	again.Number = 9
 	six := taps.Source{IfIndex: 7, MAC: mac, Number: 2}
 	gone := taps.Source{IfIndex: 8, VLAN: 3, MAC: mac, Number: 3}
-	got := said(guestChanges([]taps.Source{again, six}, []taps.Source{four, gone}, map[uint32]string{7: "tapa"}))
+	got := said(vmChanges([]taps.Source{again, six}, []taps.Source{four, gone}, map[uint32]string{7: "tapa"}))
 	want := []string{
-		"change guest 10.0.0.5 of fa:16:3e:00:00:05 on tapa ", "delete guest IPv6 of fa:16:3e:00:00:05 on device 8, VLAN 3 ", "add guest IPv6 of fa:16:3e:00:00:05 on tapa ",
+		"change vm 10.0.0.5 of fa:16:3e:00:00:05 on tapa ", "delete vm IPv6 of fa:16:3e:00:00:05 on device 8, VLAN 3 ", "add vm IPv6 of fa:16:3e:00:00:05 on tapa ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

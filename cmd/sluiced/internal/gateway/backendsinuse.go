@@ -19,7 +19,7 @@ const backendsLook = 10 * time.Minute
 func (g *Gateway) watchBackendsInUse(ctx context.Context) error {
 	for loop.Sleep(ctx, beat.Until(backendsLook)) {
 		due := false
-		g.tables.Pipeline.View(func() { due = g.tables.WaysEnd(2 * backendsLook) })
+		g.tables.Pipeline.View(func() { due = g.tables.PathsExpire(2 * backendsLook) })
 		if !due {
 			continue
 		}

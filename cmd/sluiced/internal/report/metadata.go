@@ -38,7 +38,7 @@ func (r *Report) Metadata() status.Metadata {
 func portOf(w *steered.Running, p metadata.PortStatus) status.MetadataPort {
 	out := status.MetadataPort{
 		Port: p.Port, Network: p.Network, Instance: p.Instance, Project: p.Project, Served: pathOf(p.Via),
-		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Addresses: p.Guests,
+		Reason: p.Reason, Detail: p.Detail, Device: p.Tap.Name, VLAN: p.Tap.VLAN, Addresses: p.Addresses,
 	}
 	if p.Via == metadata.ViaNamespace {
 		_, out.Device = namespace.Devices(p.Network)
