@@ -2,6 +2,5 @@
 // of deploy/grafana and each rule of deploy/prometheus there.
 //
 // It owns one lab with all that there are metrics of: two clouds, load balancers, metadata, BFD, and an
-// object of a tenant that cannot be used. SLUICE_RECORD=1 writes what the queries gave into
-// tools/dashboard/lab.json, from which docs/dashboard.md is made.
+// object of a tenant that cannot be used.
 package dashboard

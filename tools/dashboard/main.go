@@ -1,12 +1,10 @@
 // Command dashboard writes what is shown of the metrics of pkg/metrics: the dashboard for Grafana,
 // and the page that lists its panels.
 //
-//	dashboard DASHBOARD PAGE VALUES
-//
-// VALUES has what each query gave in the lab; the test of test/dashboard records it.
+//	dashboard DASHBOARD PAGE
 package main
 
-//go:generate go run . ../../deploy/grafana/sluice.json ../../docs/dashboard.md lab.json
+//go:generate go run . ../../deploy/grafana/sluice.json ../../docs/dashboard.md
 
 import (
 	"encoding/json"
@@ -15,17 +13,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: dashboard DASHBOARD PAGE VALUES")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: dashboard DASHBOARD PAGE")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "dashboard:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dashboard, page, values string) error {
+func run(dashboard, page string) error {
 	made, err := grafana()
 	if err != nil {
 		return err
@@ -34,15 +32,7 @@ func run(dashboard, page, values string) error {
 	if err != nil {
 		return err
 	}
-	var seen map[string]string
-	recorded, err := os.ReadFile(values)
-	if err == nil {
-		err = json.Unmarshal(recorded, &seen)
-	}
-	if err != nil {
-		return err
-	}
-	list, err := pageOf(seen)
+	list, err := pageOf()
 	if err != nil {
 		return err
 	}
