@@ -3,7 +3,7 @@
 //	suite quick                        what a change usually breaks, in minutes
 //	suite test [PACKAGE...]            what has to pass before a change is taken
 //	suite nightly [PACKAGE...]         everything, and longer
-//	suite list                         what runs when, as docs/interoperation.md has it
+//	suite list                         what test leaves to the night unless a path has changed
 //
 // plan.go says which tests run when. Parts that leave a processor idle run side by side; parts that
 // count packets run alone. The whole output is in build/test.log, the text of failed tests also on the

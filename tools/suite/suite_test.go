@@ -99,17 +99,6 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// The page says what runs when; suite list writes the table.
-func TestDocs(t *testing.T) {
-	text, err := os.ReadFile("../../docs/interoperation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(text), table()) {
-		t.Errorf("docs/interoperation.md does not have the table of go run ./tools/suite list:\n%s", table())
-	}
-}
-
 // A run of nothing is no success.
 func TestNothingRuns(t *testing.T) {
 	one := schedule{beside: lane{{name: "x", packages: []string{"./pkg/config"}}}}
