@@ -25,9 +25,9 @@ import (
 )
 
 // Each request of a table gets from the proxy what it gets from the real haproxy with the
-// configuration of Neutron's agent; where it does not, docs/metadata.md says so.
+// configuration of Neutron's agent; where it does not, decision 17 says so.
 func TestLikeHaproxy(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/metadata.md")
+	docs, err := os.ReadFile("../../docs/decisions/0017-metadata.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestLikeHaproxy(t *testing.T) {
 		}
 		differ++
 		if line := fmt.Sprintf("| %s | %s | %s |", r.name, r.haproxy, r.sluice); !bytes.Contains(docs, []byte(line)) {
-			t.Errorf("docs/metadata.md lacks %q", line)
+			t.Errorf("docs/decisions/0017-metadata.md lacks %q", line)
 		}
 	}
 	t.Logf("%d requests, %d are answered otherwise", len(rawRequests), differ)
