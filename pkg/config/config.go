@@ -149,9 +149,9 @@ type EVPN struct {
 	// exposed. announce: they are, for clouds in which something else, such as
 	// NAT.exempted_ext_ips, exempts their addresses from NAT.
 	NAT NAT `yaml:"nat"`
-	// NATUnknown decides about hosts and subnets while the node has no session with Northbound,
-	// which says whether OVN would source-NAT their replies. announce: they are exposed. hold: they
-	// wait for the session.
+	// NATUnknown decides about hosts and subnets while it is unknown whether OVN would source-NAT
+	// their replies: without ovn.nb, or while Northbound has not answered since the start and the
+	// saved rows are not usable. announce: they are exposed. hold: they wait for Northbound.
 	NATUnknown NATUnknown `yaml:"natUnknown"`
 	// DynamicRouting is whether Sluice serves routers with OVN's options:dynamic-routing (25.03 and
 	// later). on: Sluice exposes what OVN advertises of a router (Southbound table
@@ -261,7 +261,7 @@ type Sizes struct {
 	Served uint32 `yaml:"served"`
 	// Hosts is the number of single addresses, over all VRFs.
 	Hosts uint32 `yaml:"hosts"`
-	// Prefixes is the number of routes to more than a single address, over all VRFs.
+	// Prefixes is the number of routes to more than a single address, over all VRFs, of each family.
 	Prefixes uint32 `yaml:"prefixes"`
 	// NextHops is the number of different next-hop groups.
 	NextHops uint32 `yaml:"nextHops"`
