@@ -102,8 +102,10 @@ func newRoot() *cobra.Command {
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, and the answer is no (not
 ready, path cut, packet dropped, tables differ); 4 sluiced does not answer and the
-pinned maps alone cannot, or a change was not carried out since sluiced did not
-answer; 5 sluiced has accepted a change, and its outcome is unknown.
+pinned maps alone cannot, or a change was not carried out, and never will be, since
+sluiced did not answer; 5 sluiced has accepted a change, and its outcome is unknown
+('sluicectl status' and 'lb backends' show it), or the disk did not confirm it. After 4
+and 5 the same command may be given again.
 
 'sluicectl completion bash' prints the completion of commands, flags and VNIs for that
 shell; zsh, fish and powershell work as well.`,
