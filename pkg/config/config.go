@@ -72,9 +72,9 @@ type OVN struct {
 	// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT), separated by commas. Empty:
 	// Open_vSwitch.external_ids:ovn-remote of the local switch.
 	SB string `yaml:"sb"`
-	// NB is the Northbound database, endpoints as in sb. Sluice reads it; only "sluicectl lb drain"
-	// writes. Empty: none; what only Northbound has (NAT, static routes, load balancers of routers,
-	// ACLs) is then unknown.
+	// NB is the Northbound database, endpoints as in sb. sluiced reads it; only
+	// "sluicectl lb drain" and "lb undrain" write. Empty: none; what only Northbound has (NAT, static
+	// routes, load balancers of routers, ACLs) is then unknown.
 	NB string `yaml:"nb"`
 	// VSwitch is the local Open vSwitch database.
 	VSwitch string `yaml:"vswitch"`
@@ -204,8 +204,8 @@ type Dataplane struct {
 	// BPFFS is the directory of pinned maps and programs. It is below a mounted
 	// bpffs and belongs to Sluice alone.
 	BPFFS string `yaml:"bpffs"`
-	// Sizes are the capacities of the maps, in entries. Memory is used as
-	// entries are added. A new size takes effect when the daemon starts.
+	// Sizes are the capacities of the maps, in entries. Most maps take memory as entries are added,
+	// those of sessionEntries at the start. A new size takes effect when the daemon starts.
 	Sizes Sizes `yaml:"sizes"`
 }
 
@@ -263,7 +263,7 @@ type Sizes struct {
 	Hosts uint32 `yaml:"hosts"`
 	// Prefixes is the number of routes to more than a single address, over all VRFs, of each family.
 	Prefixes uint32 `yaml:"prefixes"`
-	// NextHops is the number of different next-hop groups.
+	// NextHops is the number of different remote next hops: VTEP, VNI and router MAC.
 	NextHops uint32 `yaml:"nextHops"`
 	// VTEPs is the number of tunnel endpoints that packets are accepted from.
 	VTEPs uint32 `yaml:"vteps"`
@@ -274,7 +274,8 @@ type Sizes struct {
 	// SessionEntries is twice the number of sessions with VIPs at once: the open ones, and for each new
 	// connection a second about 100, since closed sessions expire after 90 seconds. A full map
 	// evicts the sessions that have been idle for longest. Sessions that are left to OVN have a map
-	// of the same size. All memory is allocated at the start: about 150 bytes for each of `sessionEntries`.
+	// of the same size. All memory is allocated at the start: about 150 bytes for each of `sessionEntries`,
+	// twice on a gateway node.
 	SessionEntries uint32 `yaml:"sessionEntries"`
 }
 

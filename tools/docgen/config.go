@@ -43,7 +43,7 @@ and the fix; ` + "`sluiced --check FILE`" + ` prints the whole effective configu
 smallest working file is:
 
 ` + "```yaml" + `
-bgp: {asn: 64512, neighbors: [{address: 192.0.2.1}]}
+bgp: {asn: 64512, neighbors: [{address: 192.0.2.7}]}
 ` + "```" + `
 
 Durations are written with a unit: ` + "`90s`, `1m30s`" + `.

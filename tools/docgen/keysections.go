@@ -64,7 +64,7 @@ const (
 )
 
 var keySections = []keySection{
-	{"Tenants", "In `external_ids`, unless the column `where` says `options`. The keys `neutron_bgpvpn:` are those of ovn-bgp-agent's EVPN driver. Nothing in Neutron writes them: networking-bgpvpn has no driver for OVN.", []key{
+	{"Tenants", "In `external_ids`, unless the column `where` says `options`. The keys `neutron_bgpvpn:` are those of ovn-bgp-agent's EVPN driver. Nothing in Neutron writes them: networking-bgpvpn has no driver for OVN, and Neutron's EVPN service, whose routers have `evpn_vni`, writes other keys.", []key{
 		{"neutron_bgpvpn:vni", bothPorts + ", or their Logical_Switch", "1 to 16777215, decimal", "the next place counts", "Names the VRF. All gateway ports with one VNI, of several routers too, form one VRF. They must name the same AS and route targets; otherwise the later port is an error, `vrf-conflict`.", you},
 		{"neutron_bgpvpn:as", gatewayOrSwitch, "1 to 4294967295", "`bgp.asn`", "The AS number in the automatic route target, (AS & 0xFFFF):VNI. The AS of the BGP session is `bgp.asn`.", you},
 		{"neutron_bgpvpn:rt", gatewayOrSwitch, targets, "see the next two", "Route targets to import and to export.", you},
@@ -130,7 +130,7 @@ var keySections = []keySection{
 		{"skip_snat", balancer, "`true`", "", "Routers with `lb_force_snat_ip` keep the source of the load balancer's packets, so eBPF may balance them.", "OVN-Kubernetes, or you"},
 		{"ct_flush", balancer, "`true`", "sessions continue", "Sessions end when their backend, or their VIP, is removed from `vips`.", "you"},
 		{"hash_fields", balancer + " in Southbound; `selection_fields` in Northbound", "fields", "addresses and ports", "Without a `tp_` field the backend of a session depends on its addresses alone.", "Octavia, or you"},
-		{"sluice-weights", balancer, "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new sessions. A backend with 0 gets no new ones and keeps its sessions. Weights stay when a backend is removed from `vips`, and count again when it is added.", "you, by `sluicectl lb drain` or by hand"},
+		{"sluice-weights", balancer, "`BACKEND=WEIGHT,…`, 0 to 256", "1 each", "Shares of new sessions. A backend with 0 gets no new ones and keeps its sessions. Weights stay when a backend is removed from `vips`, and count again when it is added.", "you, by `sluicectl lb drain` or by hand; `sluice-controller`"},
 		{"sluice-weight-", "NB_Global; behind it the _uuid of the Load_Balancer, a dash, and the backend", "0 to 256", "", "Written by `sluicectl lb drain` with `sluice-weights`, for the Load_Balancer with that _uuid, so that the drain survives when the row's owner replaces its `options`. Counts if `sluice-weights` does not name the backend. `sluicectl lb undrain` removes it.", "Sluice"},
 		{"sluice-path", balancer, "`auto`, `ovn`", "`auto`", "The path of the row's VIPs: OVN, or eBPF where nothing prevents it.", you},
 		{"sluice-m", balancer + "; NB_Global, for all rows without", "1021, 4093, 16381 or 65521", "the smallest with 100 slots for each of the row's backends", "The size of the Maglev tables of the row's VIPs. All nodes must read the same value.", you},
@@ -149,6 +149,7 @@ const keysExample = `
 
 sluiced writes ` + "`sluice-version`, `sluice-vtep` and `sluice-router-mac`" + ` into ` + "`external_ids`" + ` of the node's own Chassis_Private row. In the Northbound database
 ` + "`sluicectl lb drain`" + ` and ` + "`lb undrain`" + ` write ` + "`sluice-weights` and `sluice-weight-`" + `; sluiced writes nothing else there.
+` + "`sluice-controller`" + ` writes [keys of its own](controller-keys.md).
 
 ## With plain ovn-nbctl
 
