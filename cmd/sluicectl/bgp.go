@@ -22,7 +22,8 @@ func bgpCommand(o *options) *cobra.Command {
 		use: "routes", short: "EVPN Type-5 routes, sent and received, and why a received one was rejected",
 		long: `EVPN Type-5 routes, sent and received, and why a received one was rejected.
 
-With --vrf: routes that the VRF imports or announces, and rejected ones with its VNI as label.`,
+With --vrf: routes that the VRF announces, routes with a route target that it imports, also rejected
+ones, and rejected routes with its VNI as label.`,
 		ask: func(c *cobra.Command, vni intent.VNI) ([]status.BGPRoute, error) {
 			return o.source(c.ErrOrStderr()).BGPRoutes(c.Context(), vni)
 		},

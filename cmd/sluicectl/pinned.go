@@ -18,7 +18,7 @@ import (
 type pinned struct {
 	dir    string
 	socket string // of the sluiced that does not answer
-	// note says that the maps are read; it is called before each time.
+	// note says once that the maps are read.
 	note func()
 }
 
@@ -27,15 +27,15 @@ var _ source = (*pinned)(nil)
 // with opens the maps for one question.
 func with[T any](p *pinned, read func(*ebpf.Reader) (T, error)) (T, error) {
 	var none T
-	p.note()
 	r, err := ebpf.OpenReader(p.dir, ebpf.Fabric)
 	if errors.Is(err, ebpf.ErrNotLoaded) {
-		return none, fmt.Errorf("%w, and nothing is pinned in %s: start sluiced", errOffline, p.dir)
+		return none, fmt.Errorf("%w on %s, and nothing is pinned in %s: start sluiced", errOffline, p.socket, p.dir)
 	}
 	if err != nil {
 		return none, err
 	}
 	defer func() { _ = r.Close() }()
+	p.note()
 	return read(r)
 }
 

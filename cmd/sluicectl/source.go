@@ -30,8 +30,7 @@ type source interface {
 	Trace(ctx context.Context, r status.TraceRequest) (status.Trace, error)
 }
 
-// source is the daemon if it answers, else the pinned maps. A note says where an answer from the maps
-// is from.
+// source is the daemon if it answers, else the pinned maps. A note precedes an answer from the maps.
 func (o *options) source(notes io.Writer) source {
 	d := newDaemon(o)
 	if d.answers() {

@@ -32,6 +32,8 @@ type RouteInfo struct {
 	Targets   []intent.RouteTarget
 	// VRFs are those that import it, or the one that it is sent from.
 	VRFs []intent.VNI
+	// Importers are the VRFs that import one of its route targets, also those that have rejected it.
+	Importers []intent.VNI
 	// Rejected is why no VRF has it.
 	Rejected Reason
 	// Stale: kept although it was withdrawn (doc.go, "Lost peers"), over the
@@ -77,7 +79,7 @@ func (s *GoBGP) Routes(context.Context) ([]RouteInfo, error) {
 
 func (t type5) info(vni intent.VNI) RouteInfo {
 	return RouteInfo{Sent: true, RD: wireRD(t.routerID, t.index).String(), Prefix: t.prefix, Label: t.label, NextHop: t.nextHop,
-		RouterMAC: t.routerMAC, Targets: t.targets.All(), VRFs: []intent.VNI{vni}}
+		RouterMAC: t.routerMAC, Targets: t.targets.All(), VRFs: []intent.VNI{vni}, Importers: []intent.VNI{vni}}
 }
 
 // seen is a received path and whether it is a stale row's.
@@ -146,12 +148,12 @@ func (i importers) vrfs(targets []intent.RouteTarget) (out []intent.VNI) {
 
 func (p seen) info(i importers) RouteInfo {
 	out := RouteInfo{Neighbor: p.key.neighbor, RD: p.key.rd.String(), Prefix: p.prefix, Label: p.hop.VNI, NextHop: p.hop.VTEP,
-		RouterMAC: p.hop.RouterMAC, Targets: p.targets, Rejected: p.reason, Stale: p.kept || p.rank.stale || p.rank.longStale}
+		RouterMAC: p.hop.RouterMAC, Targets: p.targets, Importers: i.vrfs(p.targets), Rejected: p.reason, Stale: p.kept || p.rank.stale || p.rank.longStale}
 	if p.reason == "" {
-		if out.VRFs = i.vrfs(p.targets); len(out.VRFs) == 0 {
+		if len(out.Importers) == 0 {
 			out.Rejected = ReasonNotImported
 		} else {
-			out.VRFs, out.Rejected = without(i.refused, out.VRFs, p.prefix)
+			out.VRFs, out.Rejected = without(i.refused, out.Importers, p.prefix)
 		}
 		if _, lost := i.lost[p.hop.VTEP]; lost && out.Rejected == "" {
 			out.VRFs, out.Rejected = nil, ReasonUnreachable

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/ovn-sluice/sluice/cmd/sluiced/internal/gateway"
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
+	"github.com/ovn-sluice/sluice/pkg/admin"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/metrics/nodemetrics"
 	"github.com/ovn-sluice/sluice/pkg/status"
@@ -60,20 +62,29 @@ func accepted(b bgp.NeighborStatus) int {
 }
 
 func (n node) bgpRoutes(ctx context.Context, vni intent.VNI) ([]status.BGPRoute, error) {
+	if vni == intent.DefaultVRF {
+		return nil, fmt.Errorf("%w: VRF %s has no EVPN routes; 'sluicectl route list --vrf %s' shows what it exposes", admin.ErrBadRequest, vni, vni)
+	}
 	routes, err := n.Speaker().Routes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]status.BGPRoute, 0, len(routes))
 	for _, r := range routes {
-		if s := r.Status(); vni == 0 || concerns(s, vni) {
-			out = append(out, s)
+		if vni == 0 || concerns(r, vni) {
+			out = append(out, r.Status())
 		}
 	}
-	return out, err
+	if vni != 0 && len(out) == 0 {
+		return out, lacks(n.Gateway, vni)
+	}
+	return out, nil
 }
 
-// concerns tells whether a VRF imports or announces a route, or the route has its VNI as label: a
-// rejected route has no VRF.
-func concerns(r status.BGPRoute, vni intent.VNI) bool {
-	return r.Label == vni || slices.Contains(r.VRFs, vni)
+// concerns tells whether a VRF announces a route or imports one of its route targets. A route that no
+// VRF has may be meant for the VRF whose VNI is its label.
+func concerns(r bgp.RouteInfo, vni intent.VNI) bool {
+	return slices.Contains(r.Importers, vni) || r.Rejected != "" && r.Label == vni
 }
 
 // bfd is BFD by neighbour.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ovn-sluice/sluice/controlplane/bgp"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
 // What keeps a neighbour's routes away is in JSON, not in words alone. A session without EVPN is
@@ -32,17 +31,21 @@ func TestSuspectNeighborsForPrograms(t *testing.T) {
 	}
 }
 
-// A VRF's routes are those that it imports or announces, and those that carry its VNI and that no VRF imports.
+// A VRF's routes are those that it announces or whose targets it imports, whatever it rejected, and those
+// without a VRF that have its VNI as label.
 func TestRoutesOfAVRF(t *testing.T) {
+	mine, other := []intent.VNI{1001}, []intent.VNI{2001}
 	for _, tt := range []struct {
-		route status.BGPRoute
+		route bgp.RouteInfo
 		want  bool
 	}{
-		{status.BGPRoute{Label: 1001, VRFs: []intent.VNI{1001}}, true},
-		{status.BGPRoute{Label: 2001, VRFs: []intent.VNI{1001, 2001}}, true},
-		{status.BGPRoute{Label: 1001, Rejected: "no-import"}, true},
-		{status.BGPRoute{Label: 2001, VRFs: []intent.VNI{2001}}, false},
-		{status.BGPRoute{Label: 2001, Rejected: "no-import"}, false},
+		{bgp.RouteInfo{Label: 1001, VRFs: mine, Importers: mine}, true},
+		{bgp.RouteInfo{Label: 2001, VRFs: mine, Importers: mine}, true},
+		{bgp.RouteInfo{Label: 2001, Importers: mine, Rejected: bgp.ReasonUnreachable}, true},
+		{bgp.RouteInfo{Label: 1001, Rejected: bgp.ReasonNotImported}, true},
+		{bgp.RouteInfo{Label: 1001, VRFs: other, Importers: other}, false},
+		{bgp.RouteInfo{Label: 2001, VRFs: other, Importers: other}, false},
+		{bgp.RouteInfo{Label: 2001, Rejected: bgp.ReasonNotImported}, false},
 	} {
 		if got := concerns(tt.route, 1001); got != tt.want {
 			t.Errorf("%+v: %t", tt.route, got)
