@@ -230,10 +230,16 @@ type Sum interface{ Narrow; io.Closer }
 // Number is a constraint.
 type Number interface{ ~int | ~uint }
 
+// Key is one, too.
+type Key interface{ comparable; A() }
+
+// Nested has its methods in others.
+type Nested interface{ (Narrow); interface{ F() } }
+
 // Attach is handed one that has no name.
 func Attach(interface{ A(); B(); C(); D(); E(); F() }) {}
 `
-	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods", "interface Sum embeds another", "interface without a name has 6 methods"}, "pkg/role/a.go": nil} {
+	for path, problems := range map[string][]string{"cmd/sluiced/internal/role/a.go": {"New takes 8 things", "interface Wide has 6 methods", "interface Sum embeds another", "interface Nested embeds another", "interface without a name has 6 methods"}, "pkg/role/a.go": nil} {
 		r := &report{}
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, path, src, 0)

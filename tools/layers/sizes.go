@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"maps"
 	"path"
 	"slices"
@@ -99,10 +100,13 @@ func checkHanded(fset *token.FileSet, f *ast.File, rel string, r *report) {
 	})
 }
 
-// embeds tells whether a field of an interface is another interface, and no method or union of types.
+// embeds tells whether a field of an interface is another interface, and no method or constraint.
 func embeds(f *ast.Field) bool {
-	switch f.Type.(type) {
-	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr:
+	switch e := ast.Unparen(f.Type).(type) {
+	case *ast.Ident:
+		_, predeclared := types.Universe.Lookup(e.Name).(*types.TypeName)
+		return len(f.Names) == 0 && (!predeclared || e.Name == "error" || e.Name == "any")
+	case *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr, *ast.InterfaceType:
 		return len(f.Names) == 0
 	}
 	return false
