@@ -103,7 +103,7 @@ type MetadataPort struct {
 	// Instance and Project are the Port_Binding's external_ids neutron:device_id and
 	// neutron:project_id. An empty Instance is not known yet: requests get 404.
 	Instance, Project string
-	// Addresses are those that may ask.
+	// Addresses are those from which the port may ask.
 	Addresses PortAddressSet
 	// Tap is the zero value for a port that is served by its network's namespace. There a
 	// request is told by where it comes from: (Network, PortAddress.Addr), or for IPv6

@@ -193,6 +193,10 @@ func (w *world) lateDrains(node string) {
 			w.Errorf("%s: %s", words, out)
 		}
 	}
+	out := w.exec(node, "sh", "-c", sluicectl()+" --timeout 300ms vrf list 2>&1")
+	if strings.Count(out, "reading the pinned maps in") != 1 || !strings.Contains(out, fmt.Sprint(vniRed)) {
+		w.Errorf("vrf list: %s", out)
+	}
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		w.Fatal(err)
 	}

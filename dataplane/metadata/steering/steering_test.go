@@ -184,6 +184,11 @@ func TestTapGoes(t *testing.T) {
 	if is, err := d.List(t.Context()); err != nil || is["a"] != (intent.MetadataPort{}) {
 		t.Errorf("listed %+v, %v", is, err)
 	}
+	w.steps = 0
+	if _, err := w.pass(d, tableOf(v)); !errors.Is(err, errCut) || errors.Is(err, reconcile.ErrNotReady) {
+		t.Errorf("rows that cannot be removed count as waiting: %v", err)
+	}
+	w.steps = -1
 	if _, err := w.pass(d, tableOf(v)); !errors.Is(err, reconcile.ErrNotReady) {
 		t.Fatalf("without the tap: %v", err)
 	}

@@ -142,7 +142,7 @@ func tapsOf(ports map[string]intent.MetadataPort) map[uint32]string {
 	return out
 }
 
-// vmChanges are those of the maps: who may ask behind which tap.
+// vmChanges are the changes of rows that say which VM may ask behind which tap.
 func vmChanges(put, gone []taps.Source, names map[uint32]string) []status.Change {
 	const vm = "vm"
 	changes := map[string]status.Change{}

@@ -102,7 +102,7 @@ func (t *Tunnel) changeMode(ctx context.Context) error {
 	const failed = "the UDP port cannot be taken over from the other device mode, which keeps forwarding; trying again"
 	pace := plane.Pace{Every: modeInterval, Pause: modePause}
 	if plane.Make(ctx, modeChange{t}, pace, failed, t.log) {
-		plane.Make(ctx, modeEnd{t}, pace, "the devices of the other device mode cannot be removed; trying again", t.log)
+		plane.Make(ctx, modeEnd{t, t.removeOtherMode}, pace, "what the other device mode had cannot be removed; trying again", t.log)
 	}
 	return nil
 }
@@ -165,8 +165,19 @@ func (t *Tunnel) nothingPrepared() (err error) {
 	return err
 }
 
-// modeEnd is the end of the other device mode, after the change over: what it had is removed.
-type modeEnd struct{ *Tunnel }
+// removeOtherMode removes what the other device mode had.
+func (t *Tunnel) removeOtherMode() error {
+	if t.cfg.PerVRF {
+		return errors.Join(t.dp.SetNode(t.programs.Constants(0)), t.removeDevice())
+	}
+	return t.dp.UnguardVTEPs()
+}
+
+// modeEnd is the end of the other device mode, after the change over.
+type modeEnd struct {
+	*Tunnel
+	remove func() error
+}
 
 func (modeEnd) Told() bool { return true }
 
@@ -180,11 +191,13 @@ func (t modeEnd) Do(context.Context) error {
 	defer t.mode.Unlock()
 	if t.changing.Swap(false) {
 		t.tables.RelistKernelPath()
+		t.looks.Send() // the looks of meanwhile were left out
 	}
-	if t.cfg.PerVRF {
-		return errors.Join(t.dp.SetNode(t.programs.Constants(0)), t.removeDevice())
+	if err := t.remove(); err != nil {
+		return err
 	}
-	return t.dp.UnguardVTEPs()
+	t.log.Info("the other device mode has ended", "per_vrf", t.cfg.PerVRF)
+	return nil
 }
 
 // lookAtGuard is lookAtDevice where the whole node is on the kernel path. The guard is

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
 	"github.com/ovn-sluice/sluice/pkg/config"
 	"github.com/ovn-sluice/sluice/pkg/reason"
+	"github.com/ovn-sluice/sluice/pkg/reconcile"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
 
@@ -26,6 +28,26 @@ func TestFailed(t *testing.T) {
 		m.Failed(errors.New("the directory is in use"))
 		if got := m.reg.Conditions(); len(got) != 1 || got[0].Name != condition || got[0].Ready || got[0].Reason != want || got[0].Detail != "the directory is in use" {
 			t.Errorf("backend %s: %+v", backend, got)
+		}
+	}
+}
+
+// What is not ready, beside a removal or a listing that failed, does not hide the failure.
+func TestFailureBesideNotReady(t *testing.T) {
+	refused := errors.New("refused")
+	early := fmt.Errorf("the local database: %w", reconcile.ErrNotReady)
+	for name, tt := range map[string]struct {
+		errs     []error
+		notReady bool
+		says     string
+	}{
+		"nothing":          {[]error{nil, errors.Join()}, false, "<nil>"},
+		"not ready":        {[]error{nil, errors.Join(nil, early)}, true, early.Error()},
+		"a removal failed": {[]error{refused, early}, false, "refused"},
+		"a listing failed": {[]error{nil, errors.Join(refused, early)}, false, "refused"},
+	} {
+		if err := failure(tt.errs); errors.Is(err, reconcile.ErrNotReady) != tt.notReady || fmt.Sprint(err) != tt.says {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

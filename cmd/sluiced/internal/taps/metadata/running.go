@@ -76,13 +76,30 @@ func (m *Metadata) Retire(ctx context.Context) error {
 		m.log.Info("metadata is not served; removing", "object", t.What)
 		errs = append(errs, t.Remove(ctx))
 	}
-	// unlisted may be not ready alone, which is no failure.
-	if err := cmp.Or(errors.Join(errs...), unlisted); err != nil {
+	if err := failure(append(errs, unlisted)); err != nil {
 		return err
 	}
 	m.follower.PublishMetadata(ovn.MetadataAgent{}) // takes back what an earlier start told
 	m.reg.SetCondition(condition, true, reason.Idle, m.cfg.Unused())
 	return nil
+}
+
+// failure is all errors together, or those alone that are more than not ready: not ready is no failure
+// (taps.Run). An error may be several of errors.Join.
+func failure(errs []error) error {
+	var failed []error
+	for _, err := range errs {
+		one := []error{err}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			one = joined.Unwrap()
+		}
+		for _, err := range one {
+			if err != nil && !errors.Is(err, reconcile.ErrNotReady) {
+				failed = append(failed, err)
+			}
+		}
+	}
+	return cmp.Or(errors.Join(failed...), errors.Join(errs...))
 }
 
 // Start loads the programs, and makes the proxy's namespace.
