@@ -19,9 +19,9 @@ import (
 // port is a port while it is decided on.
 type port struct {
 	PortStatus
-	row     ovn.PortBinding
-	network *network // nil while its row is not there
-	guests  []intent.PortAddress
+	row       ovn.PortBinding
+	network   *network // nil while its row is not there
+	addresses []intent.PortAddress
 }
 
 // build is one computation.
@@ -92,17 +92,17 @@ func (b *build) read(p *port) {
 		p.Instance, p.Project = parent.ExternalIDs[keyDeviceID], parent.ExternalIDs[keyProjectID]
 	}
 	var err error
-	if p.guests, err = guests(p.row.MAC, p.row.ExternalIDs[keyCIDRs]); err != nil {
+	if p.addresses, err = portAddresses(p.row.MAC, p.row.ExternalIDs[keyCIDRs]); err != nil {
 		p.say(status.Error, reason.BadMAC, err.Error())
 	}
-	p.Addresses = intent.NewPortAddressSet(p.guests...)
+	p.Addresses = intent.NewPortAddressSet(p.addresses...)
 	n, ok := b.network(p.row)
 	if !ok {
 		p.say(status.Pending, reason.NetworkMissing, "OVN has not sent the row of its switch yet")
 		return
 	}
 	p.network = n
-	n.guests = append(n.guests, addresses(p.guests)...)
+	n.addresses = append(n.addresses, ipsOf(p.addresses)...)
 }
 
 // claim is a tap and VLAN.
@@ -115,7 +115,7 @@ func claimOf(t intent.Tap) claim { return claim{t.IfIndex, t.VLAN} }
 
 // decide finds the way of a port's requests.
 func (b *build) decide(p *port, claimed map[claim]string) {
-	if len(p.guests) == 0 {
+	if len(p.addresses) == 0 {
 		p.say(status.Withheld, reason.NoAddress, "the port has no MAC in its column mac, which would identify its requests")
 		return
 	}
@@ -165,7 +165,7 @@ func (b *build) byNamespace(p *port, because vmports.Lack) {
 	if because.Reason != "" {
 		p.say(because.State, because.Reason, because.Detail)
 	}
-	for _, g := range p.guests {
+	for _, g := range p.addresses {
 		if g.Addr.IsValid() && !p.network.answers(g.Addr) {
 			p.say(status.Warning, reason.NoMetadataAddress, fmt.Sprintf("metadata port %s has no address in the subnet of %s: answers have no path back", p.network.port.LogicalPort, g.Addr))
 		}
@@ -183,7 +183,7 @@ func (b *build) separate() {
 	holders := map[key][]*port{}
 	each := func(p *port, see func(key)) {
 		seen := map[key]bool{}
-		for _, g := range p.guests {
+		for _, g := range p.addresses {
 			for _, k := range []key{{network: p.network, mac: g.MAC}, {network: p.network, addr: g.Addr}} {
 				if !seen[k] && (k.addr.IsValid() || !k.mac.IsZero()) {
 					seen[k] = true
@@ -216,10 +216,10 @@ func (b *build) separate() {
 			}
 		})
 		if len(hidden) > 0 {
-			p.guests = slices.DeleteFunc(p.guests, func(g intent.PortAddress) bool {
+			p.addresses = slices.DeleteFunc(p.addresses, func(g intent.PortAddress) bool {
 				return hidden[key{network: p.network, mac: g.MAC}] || hidden[key{network: p.network, addr: g.Addr}]
 			})
-			p.Addresses = intent.NewPortAddressSet(p.guests...)
+			p.Addresses = intent.NewPortAddressSet(p.addresses...)
 		}
 	}
 }

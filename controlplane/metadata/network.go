@@ -29,9 +29,9 @@ type network struct {
 	mac     intent.MAC
 	// conflict: another switch here has its name already.
 	conflict bool
-	// guests are those of all ports here.
-	guests []netip.Addr
-	// subnets are the IPv4 ones of the metadata port in which there is a guest, with the
+	// addresses are those of all ports here.
+	addresses []netip.Addr
+	// subnets are the IPv4 ones of the metadata port in which there is a VM, with the
 	// port's own address.
 	subnets []netip.Prefix
 	// users are the ports that are served by the namespace.
@@ -95,7 +95,7 @@ func (b *build) settle(datapath ovn.UUID, n *network, taken map[string]bool) {
 }
 
 func (n *network) has(is func(netip.Addr) bool) bool {
-	for _, a := range n.guests {
+	for _, a := range n.addresses {
 		if is(a) {
 			return true
 		}
@@ -112,7 +112,7 @@ func (n *network) unusable() string {
 		return "network " + n.name + " has no metadata port in OVN (a localport with neutron:device_id=ovnmeta-" + n.name + ")"
 	case n.mac.IsZero():
 		return "metadata port " + n.port.LogicalPort + " has no address"
-	case len(n.guests) == 0:
+	case len(n.addresses) == 0:
 		return "no port of network " + n.name + " here has an address"
 	}
 	return ""
@@ -154,7 +154,7 @@ func (b *build) row(n *network) intent.MetadataNetwork {
 
 // neighbours are the addresses of all ports of a network here, whichever way they are served,
 // as far as answers of its namespace go there: of IPv4 those in its subnets, of IPv6 the
-// link-local ones, of which OVN knows none, and some versions let no answer of a guest pass.
+// link-local ones, of which OVN knows none, and some versions let no answer of a VM pass.
 // An answer to one of them goes to its port, whoever else says to have the address. One that
 // two ports have is left to be asked for: requests from there are nobody's.
 func (b *build) neighbours(n *network, six bool) intent.PortAddressSet {
@@ -175,7 +175,7 @@ func (b *build) neighbours(n *network, six bool) intent.PortAddressSet {
 		if p.network != n {
 			continue
 		}
-		for _, g := range p.guests {
+		for _, g := range p.addresses {
 			if g.Addr.Is4() && n.answers(g.Addr) || six && g.Addr.Is6() && g.Addr.IsLinkLocalUnicast() {
 				hold(p, g.Addr, g.MAC)
 			}

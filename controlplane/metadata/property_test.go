@@ -167,9 +167,9 @@ func answersGoHome(t *testing.T, tr *Translator) {
 	}
 }
 
-// toldBy are the addresses by which guests are told in a namespace.
-func toldBy(guests intent.PortAddressSet) (out []netip.Addr) {
-	for _, g := range guests.All() {
+// toldBy are the addresses by which VMs are told apart in a namespace.
+func toldBy(set intent.PortAddressSet) (out []netip.Addr) {
+	for _, g := range set.All() {
 		out = append(out, g.MAC.LinkLocal())
 		if g.Addr.Is4() || g.Addr.IsLinkLocalUnicast() {
 			out = append(out, g.Addr)

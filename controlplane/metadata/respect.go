@@ -38,7 +38,7 @@ func (b *build) judge(p *port) acl.Verdict {
 	}
 	rules := rulesOf(acls)
 	out := acl.Verdict{Allowed: acl.Yes}
-	for _, g := range asking(p.guests) {
+	for _, g := range asking(p.addresses) {
 		packet := acl.Packet{Port: p.Port, Groups: groups, MAC: g.MAC, Src: g.Addr, Dst: metadata4, Protocol: 6, DstPort: 80}
 		if !g.Addr.Is4() {
 			// It asks from a link-local address, which nobody knows.
@@ -60,7 +60,7 @@ func rulesOf(acls []ovn.ACL) []acl.Rule {
 	return out
 }
 
-// asking are the guests by which requests differ. A MAC alone is one of IPv6 only where
+// asking are the addresses by which requests differ. A MAC alone is one of IPv6 only where
 // the port has no address of IPv4 at all.
 func asking(list []intent.PortAddress) (out []intent.PortAddress) {
 	four := false

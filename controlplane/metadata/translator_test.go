@@ -235,7 +235,7 @@ func TestNeverAnothers(t *testing.T) {
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm tap tapvm/7/0; ns red for twin")
 		if n := len(wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Addresses.All()); n != 2 {
-			t.Errorf("%d guests: who looks an address up among both finds both", n)
+			t.Errorf("%d addresses: who looks an address up among both finds both", n)
 		}
 	})
 	t.Run("the other is not served", func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestNeverAnothers(t *testing.T) {
 		twin(c, "twin", "fa:16:3e:00:00:99 10.0.0.5 10.0.0.99")
 		tr := check(t, c, Config{}, "twin namespace error:duplicate-address; vm none pending:tap-missing; ns red for twin")
 		if got := wanted.Rows(tr.Tables(), intent.MetadataPorts)["twin"].Addresses.String(); got != "fa:16:3e:00:00:99 10.0.0.99" {
-			t.Errorf("guests %s: nobody else would be found", got)
+			t.Errorf("addresses %s: nobody else would be found", got)
 		}
 	})
 	t.Run("one MAC", func(t *testing.T) {
@@ -383,19 +383,19 @@ func TestAgentID(t *testing.T) {
 	}
 }
 
-// FuzzGuests: no column panics, and what is a guest has a MAC and an address that fits.
-func FuzzGuests(f *testing.F) {
+// FuzzPortAddresses: no column panics, and what may ask has a MAC and an address that fits.
+func FuzzPortAddresses(f *testing.F) {
 	f.Add("fa:16:3e:00:00:05 10.0.0.5 2001:db8::5", "unknown", "10.0.0.5/24")
 	f.Add("fa:16:3e:00:00:05", "fa:16:3e:00:00:06 dynamic", "::ffff:10.0.0.5 fe80::1%eth0")
 	f.Fuzz(func(t *testing.T, one, other, cidrs string) {
-		list, _ := guests([]string{one, other}, cidrs)
+		list, _ := portAddresses([]string{one, other}, cidrs)
 		for _, g := range list {
 			if g.MAC.IsZero() || g.MAC[0]&1 != 0 || g.Addr.Is4In6() || g.Addr.Zone() != "" || g.Addr.IsMulticast() {
-				t.Errorf("%q %q %q: guest %s", one, other, cidrs, g)
+				t.Errorf("%q %q %q: address %s", one, other, cidrs, g)
 			}
 		}
 		if set := intent.NewPortAddressSet(list...); len(list) > 0 && set == "" {
-			t.Error("the set of guests is empty")
+			t.Error("the set of addresses is empty")
 		}
 	})
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
-// guests reads who may ask from the column mac, and from neutron:cidrs where it has no
+// portAddresses reads who may ask from the column mac, and from neutron:cidrs where it has no
 // address: a port without port security may have a MAC alone. What can be read counts,
 // whatever else is wrong.
-func guests(column []string, cidrs string) ([]intent.PortAddress, error) {
+func portAddresses(column []string, cidrs string) ([]intent.PortAddress, error) {
 	list, errs := ovn.ParseMACColumn(column)
 	var out []intent.PortAddress
 	named := false
@@ -39,8 +39,8 @@ func guests(column []string, cidrs string) ([]intent.PortAddress, error) {
 	return out, errors.Join(errs...)
 }
 
-// addresses are those of guests.
-func addresses(list []intent.PortAddress) (out []netip.Addr) {
+// ipsOf are the IP addresses of a list.
+func ipsOf(list []intent.PortAddress) (out []netip.Addr) {
 	for _, g := range list {
 		if g.Addr.IsValid() {
 			out = append(out, g.Addr)
