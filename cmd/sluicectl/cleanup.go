@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ovn-sluice/sluice/dataplane/ebpf"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 	"github.com/ovn-sluice/sluice/dataplane/ovs"
@@ -88,6 +89,9 @@ func cleanup(c *cobra.Command, o *options, cfg *config.Config, dry bool) error {
 		clients, clientsErr := owned.Clients(owned.ClientPins(cfg.Dataplane.BPFFS))
 		rest, restErr := owned.List(looking, sw, cfg.Dataplane.BPFFS)
 		things, err = slices.Concat(things, clients, rest), errors.Join(unread, err, clientsErr, restErr)
+		if errors.Is(err, ebpf.ErrNewerLayout) { // what would be left would stop this version's start, too
+			return fmt.Errorf("nothing is removed: %w", err)
+		}
 		answer := status.Cleanup{DryRun: dry, Objects: []status.CleanupObject{}}
 		var objects []object
 		for _, t := range things {

@@ -29,8 +29,8 @@ graceful-shutdown community of RFC 8326, and LOCAL_PREF 0), and withdraws them a
 --withdraw-after. Packets that still arrive are forwarded. The node is drained when
 no VRF has had traffic for 5 seconds; 'sluicectl status' shows the stage, and the
 VRFs that still have traffic. A drain outlives restarts of sluiced, until 'sluicectl
-undrain'. A second drain starts again with its own time: a node that has withdrawn
-its routes announces them until then.
+undrain'. A second drain changes --withdraw-after, counted from the beginning of the
+first: a node that has withdrawn its routes announces them until then.
 
 Gateway ports stay where OVN has them: move those without another path.
 

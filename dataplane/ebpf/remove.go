@@ -11,8 +11,7 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
-// Pins lists what Sluice pinned in the directory of a plane. Names of another form are not
-// Sluice's and are not listed.
+// Pins lists what Sluice pinned in the directory of a plane, or wraps ErrNewerLayout. Other names are not Sluice's.
 func Pins(dir string, plane Plane) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -22,6 +21,9 @@ func Pins(dir string, plane Plane) ([]string, error) {
 		return nil, fmt.Errorf("read pin directory: %w", err)
 	}
 	specs, err := plane.mapSpecs(DefaultLimits())
+	if err == nil {
+		_, err = pinned.Older(dir, specs)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +37,8 @@ func Pins(dir string, plane Plane) ([]string, error) {
 	return out, nil
 }
 
-// Remove takes the programs off all devices of this namespace and removes the
-// pins. It refuses while a daemon has the directory. Delete the devices first: one
-// that is left drops what comes in, but only as long as it has its clsact qdisc.
+// Remove detaches the programs from all devices of this namespace and removes the pins. It refuses while a daemon has
+// the directory. Delete the devices first: one that is left drops what comes in while it has its clsact qdisc.
 func Remove(dir string, plane Plane) error {
 	pins, err := Pins(dir, plane)
 	if err != nil || len(pins) == 0 {

@@ -38,3 +38,16 @@ func TestCheckLayout(t *testing.T) {
 		})
 	}
 }
+
+// A cleanup by an older build would leave maps of the newer one.
+func TestPinsOfANewerBuild(t *testing.T) {
+	dir := t.TempDir()
+	for _, pin := range []string{"prog_fabric_in", "hosts_v99"} {
+		if err := os.WriteFile(filepath.Join(dir, pin), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if pins, err := Pins(dir, Fabric); pin == "hosts_v99" != errors.Is(err, ErrNewerLayout) || err == nil && len(pins) != 1 {
+			t.Errorf("with %s: %v, %v", pin, pins, err)
+		}
+	}
+}

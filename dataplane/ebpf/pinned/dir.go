@@ -161,7 +161,7 @@ func Older(dir string, specs map[string]*ebpf.MapSpec) (older []string, err erro
 	for _, e := range entries {
 		base, v, ok := SplitVersion(e.Name())
 		if ok && known[base] != 0 && v > known[base] {
-			return nil, fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run `sluicectl cleanup` first",
+			return nil, fmt.Errorf("%s has layout %d, known is %d: %w; start that version, or run its `sluicectl cleanup` first",
 				filepath.Join(dir, e.Name()), v, known[base], ErrNewerLayout)
 		}
 		if ok && v < known[base] {
