@@ -308,7 +308,7 @@ for it into options:sluice-weights of the Load_Balancer row, in the Northbound d
 continue. 'sluicectl lb backends' shows how many are left; 'sluicectl lb undrain' takes the drain back.
 
 OVN has no weights: VIPs and VMs with the path ovn still give the backend new sessions.
-The answer names those of this node.`,
+The answer names this node's VIPs and VMs with that path.`,
 		Args: exactArgs("LOADBALANCER", "BACKEND"),
 		RunE: func(c *cobra.Command, args []string) error { return o.weigh(c, args, &weight) },
 	}

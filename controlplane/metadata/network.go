@@ -29,7 +29,7 @@ type network struct {
 	mac     intent.MAC
 	// conflict: another switch here has its name already.
 	conflict bool
-	// addresses are those of all ports here.
+	// addresses are the addresses of the network's ports on this node.
 	addresses []netip.Addr
 	// subnets are the IPv4 ones of the metadata port in which there is a VM, with the
 	// port's own address.

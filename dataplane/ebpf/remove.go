@@ -38,7 +38,7 @@ func Pins(dir string, plane Plane) ([]string, error) {
 }
 
 // Remove detaches the programs from all devices of this namespace and removes the pins. It refuses while a daemon has
-// the directory. Delete the devices first: one that is left drops what comes in while it has its clsact qdisc.
+// the directory. Delete the devices first: a device that is left drops its packets while it has its clsact qdisc.
 func Remove(dir string, plane Plane) error {
 	pins, err := Pins(dir, plane)
 	if err != nil || len(pins) == 0 {

@@ -30,8 +30,7 @@ func TestPlannedParts(t *testing.T) {
 	}
 }
 
-// A VM that gets another number, or another answer, changes; one that is new, or gone, comes
-// or goes.
+// Another number or answer of a VM is a change, a new VM an addition, and a VM that is gone a deletion.
 func TestPlannedVMs(t *testing.T) {
 	mac := intent.MAC{0xfa, 0x16, 0x3e, 0, 0, 5}
 	four := taps.Source{IfIndex: 7, MAC: mac, Addr: netip.MustParseAddr("10.0.0.5"), Number: 1}

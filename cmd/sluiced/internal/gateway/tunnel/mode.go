@@ -191,7 +191,7 @@ func (t modeEnd) Do(context.Context) error {
 	defer t.mode.Unlock()
 	if t.changing.Swap(false) {
 		t.tables.RelistKernelPath()
-		t.looks.Send() // the looks of meanwhile were left out
+		t.looks.Send() // Watch ignored device events meanwhile
 	}
 	if err := t.remove(); err != nil {
 		return err

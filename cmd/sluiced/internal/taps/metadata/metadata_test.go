@@ -32,7 +32,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// What is not ready, beside a removal or a listing that failed, does not hide the failure.
+// A removal or a listing that failed is reported, also beside one that is not ready.
 func TestFailureBesideNotReady(t *testing.T) {
 	refused := errors.New("refused")
 	early := fmt.Errorf("the local database: %w", reconcile.ErrNotReady)

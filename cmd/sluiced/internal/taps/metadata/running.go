@@ -84,8 +84,8 @@ func (m *Metadata) Retire(ctx context.Context) error {
 	return nil
 }
 
-// failure is all errors together, or those alone that are more than not ready: not ready is no failure
-// (taps.Run). An error may be several of errors.Join.
+// failure joins the errors that are not ErrNotReady, or all if each of them is: taps.Run takes an error
+// that wraps ErrNotReady for no failure. Each of errs may be made by errors.Join.
 func failure(errs []error) error {
 	var failed []error
 	for _, err := range errs {
