@@ -6,6 +6,9 @@ SHELL        := /bin/sh
 SLUICE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluice
 export SLUICE_CACHE
 
+# The name of the demo's lab: another name leaves a demo alone that is up.
+SLUICE_LAB ?= sluice
+
 # What is compiled is the same wherever the checkout is: clones share the go command's cache.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
@@ -69,10 +72,10 @@ bench-vm: deps
 
 # Two clouds, a route reflector and sluiced in each; stays up.
 demo: deps-lab build
-	@bin/sluice-lab demo
+	@bin/sluice-lab demo --name $(SLUICE_LAB)
 
 demo-down: build
-	@bin/sluice-lab down
+	@bin/sluice-lab down --name $(SLUICE_LAB)
 
 # Static programs and the source of the last commit, with checksums, in build/release.
 release:

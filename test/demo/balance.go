@@ -193,11 +193,7 @@ func (t *tour) loseBackend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := t.lab.Process("be1", "backend")
-	if err == nil {
-		err = p.Kill()
-	}
-	if err != nil {
+	if _, err := t.end("be1", "backend"); err != nil {
 		return err
 	}
 	if err := t.lab.WaitFor(ctx, "OVN finds be1 dead", func() error {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +42,9 @@ func (t *tour) transfer(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
+	end := t.lab.Slow("the download")
 	got, n, err := hashOutput(get)
+	end()
 	if err != nil {
 		_ = server.Process.Kill()
 		return fmt.Errorf("download: %w", err)
@@ -99,11 +100,12 @@ func (t *tour) isolation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.lab.Exec(ctx, "a-red1", "sh", "-c",
-		"for i in $(seq 20); do echo red | socat -u STDIN UDP4:10.20.0.11:7777; echo red | socat -u STDIN UDP6:[fd00:20::11]:7777; done"); err != nil {
-		return err
-	}
+	// Nobody answers UDP: a busy machine may lose a datagram, so red sends until enough have arrived.
 	if err := t.lab.WaitFor(ctx, "red's VM sees red's datagrams", func() error {
+		if _, err := t.lab.Exec(ctx, "a-red1", "sh", "-c",
+			"for i in $(seq 20); do echo red | socat -u STDIN UDP4:10.20.0.11:7777; echo red | socat -u STDIN UDP6:[fd00:20::11]:7777; done"); err != nil {
+			return err
+		}
 		if n, err := red.Count(); err != nil || n < 40 {
 			return fmt.Errorf("%d of 40, %v", n, err)
 		}
@@ -148,55 +150,4 @@ func (t *tour) status(ctx context.Context) error {
 	}
 	_, err := t.show(ctx, "a1", "sluicectl", "explain", "--vrf", "1001", "10.10.0.11", "10.20.0.11")
 	return err
-}
-
-var pingSummary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
-
-// kill ends sluiced with SIGKILL in the middle of a ping and counts the loss.
-func (t *tour) kill(ctx context.Context) error {
-	t.head("kill -9 of sluiced under traffic")
-	const count = 1000
-	ping, err := t.lab.Command(ctx, "a-red1", "ping", "-q", "-i", "0.005", "-c", strconv.Itoa(count), "10.20.0.11")
-	if err != nil {
-		return err
-	}
-	var out strings.Builder
-	ping.Stdout = &out
-	if err := ping.Start(); err != nil {
-		return err
-	}
-	time.Sleep(time.Second)
-	for _, n := range []string{"a1", "b1"} {
-		p, err := t.lab.Process(n, "sluiced")
-		if err == nil {
-			err = p.Kill()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	// Without a daemon on either side for a while, then with new ones.
-	time.Sleep(time.Second)
-	for _, n := range []string{"a1", "b1"} {
-		p, err := t.lab.Process(n, "sluiced")
-		if err == nil {
-			err = p.Start()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_ = ping.Wait() // the summary says more than the exit code
-	m := pingSummary.FindStringSubmatch(out.String())
-	if m == nil {
-		return fmt.Errorf("ping said: %s", out.String())
-	}
-	if m[1] != m[2] {
-		return fmt.Errorf("%s of %s packets came back while sluiced was killed and started again", m[2], m[1])
-	}
-	t.say("sluiced was killed on a1 and b1, stayed dead for a second and was started again: %s of %s pings came back, none lost.", m[2], m[1])
-	return t.lab.WaitFor(ctx, "sluiced is ready again", func() error {
-		_, err := t.lab.Exec(ctx, "a1", "sluicectl", "status")
-		return err
-	})
 }

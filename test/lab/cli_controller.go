@@ -16,6 +16,8 @@ func (l *Lab) StartAPI(ctx context.Context) error {
 		return err
 	}
 	bin := filepath.Dir(exe)
+	end := l.Slow("a Debian root with OpenStack's client: tools/openstack.sh makes it once, and downloads some 170 MB")
+	defer end()
 	client, err := openstack.NewClient(ctx, filepath.Join(bin, "..", "tools", "openstack.sh"))
 	if err != nil {
 		return err

@@ -32,7 +32,9 @@ func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, er
 	if err != nil {
 		return "", err
 	}
-	return run(cmd, "on "+node+": "+strings.Join(argv, " "))
+	what := "on " + node + ": " + strings.Join(argv, " ")
+	defer l.Slow(head(what, 100))()
+	return run(cmd, what)
 }
 
 // NB runs ovn-nbctl in a cloud.
@@ -49,12 +51,16 @@ func run(cmd *exec.Cmd, what string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		if len(what) > 300 {
-			what = what[:300] + "…"
-		}
-		return out.String(), fmt.Errorf("%s: %w: %s", what, err, strings.TrimSpace(errs.String()+" "+tail(out.String(), 500)))
+		return out.String(), fmt.Errorf("%s: %w: %s", head(what, 300), err, strings.TrimSpace(errs.String()+" "+tail(out.String(), 500)))
 	}
 	return out.String(), nil
+}
+
+func head(s string, n int) string {
+	if len(s) > n {
+		return s[:n] + "…"
+	}
+	return s
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

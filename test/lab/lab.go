@@ -34,6 +34,9 @@ type Options struct {
 	// KeepLogs leaves the log directory behind when Up fails.
 	KeepLogs bool
 	Log      *slog.Logger
+	// Waiting, when set, is told what is waited for when that takes longer than ten seconds. It is
+	// called from another goroutine.
+	Waiting func(what string)
 }
 
 // Lab is a scenario that is up.
@@ -42,6 +45,7 @@ type Lab struct {
 	dir      string
 	keepLogs bool
 	log      *slog.Logger
+	waiting  func(string)
 
 	mu    sync.Mutex
 	state state
@@ -77,6 +81,9 @@ func newLab(opt Options) (*Lab, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
+	if opt.Waiting == nil {
+		opt.Waiting = func(what string) { opt.Log.Info("waiting", "for", what) }
+	}
 	if !labNameRE.MatchString(opt.Name) {
 		return nil, fmt.Errorf("lab name %q: want 1 to 12 lower case letters and digits", opt.Name)
 	}
@@ -87,7 +94,7 @@ func newLab(opt Options) (*Lab, error) {
 	if len(dir) > 50 {
 		return nil, fmt.Errorf("run directory %s: more than 50 bytes, unix sockets below it would not work; choose a shorter one", dir)
 	}
-	return &Lab{prefix: opt.Name, dir: dir, keepLogs: opt.KeepLogs, log: opt.Log}, nil
+	return &Lab{prefix: opt.Name, dir: dir, keepLogs: opt.KeepLogs, log: opt.Log, waiting: opt.Waiting}, nil
 }
 
 // Up builds the scenario and returns when it works. On failure, or when ctx

@@ -29,6 +29,15 @@ func (e fatalError) Unwrap() error { return e.error }
 // Fatal marks an error that ends WaitFor at once: waiting cannot help.
 func Fatal(err error) error { return fatalError{err} }
 
+// slowWait is how long something may take before the lab tells what it waits for.
+const slowWait = 10 * time.Second
+
+// Slow has the lab tell what it waits for when end is not called within slowWait.
+func (l *Lab) Slow(what string) (end func()) {
+	timer := time.AfterFunc(slowWait, func() { l.waiting(what) })
+	return func() { timer.Stop() }
+}
+
 // WaitFor calls cond until it returns nil. It ends with the last error when ctx
 // ends, or after Patience.
 func (l *Lab) WaitFor(ctx context.Context, what string, cond func() error) error {
@@ -38,6 +47,7 @@ func (l *Lab) WaitFor(ctx context.Context, what string, cond func() error) error
 func (l *Lab) waitAtMost(ctx context.Context, limit time.Duration, what string, cond func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer l.Slow(what)()
 	pause := 2 * time.Millisecond
 	for {
 		err := cond()
