@@ -14,9 +14,16 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 PROGRAMS := sluiced sluicectl sluice-controller sluice-lab
 
-.PHONY: all deps deps-lab generate build lint generated quick test test-vm test-nightly bench bench-vm release vulncheck demo demo-down clean
+.PHONY: all announce-demo announce-quick announce-test deps deps-lab modules generate build lint generated quick test test-vm test-nightly bench bench-vm release vulncheck demo demo-down clean
+
+# Prerequisites are steps, in their order.
+.NOTPARALLEL:
 
 all: build
+
+# What a target is about to do, before it begins.
+announce-demo announce-quick announce-test:
+	@tools/announce.sh $(@:announce-%=%)
 
 # Debian packages for building and testing, if some are missing.
 deps:
@@ -25,6 +32,10 @@ deps:
 deps-lab:
 	@tools/deps.sh lab
 
+# Go modules, without a line for each.
+modules:
+	@go mod download
+
 # Everything that is made of something else: eBPF objects and their Go types,
 # OVSDB models, drop reasons, reference pages.
 generate:
@@ -32,7 +43,7 @@ generate:
 	go generate ./...
 
 build:
-	tools/build.sh $(PROGRAMS)
+	@tools/build.sh $(PROGRAMS)
 
 lint:
 	@tools/lint.sh
@@ -41,11 +52,11 @@ generated:
 	@tools/generated.sh
 
 # What a change usually breaks, in one to three minutes with warm caches. Needs root.
-quick: deps build
+quick: announce-quick deps modules build
 	@go run ./tools/suite quick
 
 # Everything that has to pass before a change is taken. Needs root.
-test: deps build
+test: announce-test deps modules build
 	@go run ./tools/suite test
 
 # A part of that: what runs under another kernel, in a virtual machine.
@@ -71,7 +82,7 @@ bench-vm: deps
 	go test -count=1 -timeout 3h -tags bench -run TestBench -v ./test/vm
 
 # Two clouds, a route reflector and sluiced in each; stays up.
-demo: deps-lab build
+demo: announce-demo deps-lab build
 	@bin/sluice-lab demo --name $(SLUICE_LAB)
 
 demo-down: build

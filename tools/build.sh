@@ -12,7 +12,8 @@ commit=${COMMIT-$([ ! -e .git ] || git -c safe.directory='*' describe --always -
 mkdir -p bin build
 exec 9>build/build.lock
 flock 9 # tests of two packages may ask at the same time
+. tools/steps.sh
 for p; do
   # The go command leaves a program alone that is current.
-  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X github.com/ovn-sluice/sluice.commit=$commit" -o "bin/$p" "./cmd/$p"
+  CGO_ENABLED=0 step "$p is built (for the first time: modules are downloaded, two minutes)" "build/build-$p.log" go build -trimpath -buildvcs=false -ldflags "-X github.com/ovn-sluice/sluice.commit=$commit" -o "bin/$p" "./cmd/$p"
 done

@@ -12,7 +12,8 @@
 #
 #   debian_root KIND PACKAGES "$@"   makes root, and versions: a package and its version a
 #                                    line. It is made anew when the script that asks, or
-#                                    this one, changes; an older one goes
+#                                    this one, changes; an older one goes. $variant is
+#                                    mmdebstrap's, essential where it is not set
 #
 # The directory is $SLUICE_CACHE/KIND/RELEASE/NAME. It is made once;
 # remove it to have newer packages. Nothing is installed.
@@ -70,7 +71,7 @@ debian_root() {
   done
   mkdir "$new"
   # shellcheck disable=SC2086 # a list of words
-  mmdebstrap --quiet --mode=root --variant=essential --architectures=amd64 \
+  mmdebstrap --quiet --mode=root --variant="${variant:-essential}" --architectures=amd64 \
     --include="$(echo $packages | tr ' ' ',')" --aptopt='APT::Install-Recommends "false"' \
     --aptopt='Acquire::Retries "3"' --aptopt='Acquire::http::Timeout "60"' \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \

@@ -4,6 +4,7 @@
 //	suite test [PACKAGE...]            what has to pass before a change is taken
 //	suite nightly [PACKAGE...]         everything, and longer
 //	suite list                         what test leaves to the night unless a path has changed
+//	suite list PACKAGE...              what the tests of packages are built of, and run
 //
 // plan.go says which tests run when. Parts that leave a processor idle run side by side; parts that
 // count packets run alone. The whole output is in build/test.log, the text of failed tests also on the
@@ -38,13 +39,17 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		return fmt.Errorf("usage: suite quick|test|nightly|list [PACKAGE...]")
 	}
 	if args[0] == "list" {
-		_, err := io.WriteString(out, table())
+		text, err := table(), error(nil)
+		if len(args) > 1 {
+			text, err = listOf(args[1:])
+		}
+		fmt.Fprint(out, text)
 		return err
 	}
 	var paths changed
 	if args[0] == "test" {
 		paths = changedPaths(ctx)
-		fmt.Fprintln(out, paths)
+		fmt.Fprintf(out, "%s\n%s", paths, paths.leftOut())
 	}
 	s, err := plan(args[0], args[1:], paths)
 	if err != nil {

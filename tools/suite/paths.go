@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 )
 
@@ -14,6 +13,9 @@ type changed struct {
 	base  string
 	files []string
 	all   string // why everything counts as changed; empty: it does not
+
+	tree   *tree             // nil where all is set
+	inputs map[string]inputs // of packages
 }
 
 // changedPaths compares the working tree with the base.
@@ -39,7 +41,25 @@ func changedPaths(ctx context.Context) changed {
 	if err != nil {
 		return changed{all: fmt.Sprintf("untracked files are not known: %v", err)}
 	}
-	return changed{base: base, files: strings.Fields(diff + "\n" + others)}
+	c := changed{base: base, files: strings.Fields(diff + "\n" + others)}
+	if err := c.readInputs(); err != nil {
+		return changed{all: fmt.Sprintf("what tests are built of is not known: %v", err)}
+	}
+	return c
+}
+
+// readInputs finds what the postponed tests depend on.
+func (c *changed) readInputs() (err error) {
+	if c.tree, err = readTree(); err != nil {
+		return err
+	}
+	c.inputs = map[string]inputs{}
+	for _, l := range later {
+		if c.inputs[l.pkg], err = c.tree.of(l.pkg); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func git(ctx context.Context, args ...string) (string, error) {
@@ -54,44 +74,26 @@ func (c changed) String() string {
 	return fmt.Sprintf("%d files differ from %.12s", len(c.files), c.base)
 }
 
-// touches tells which of the directories has a changed file; empty: none.
-func (c changed) touches(dirs []string) string {
+// wants tells why postponed tests run: a file of theirs that has changed. Empty: none has.
+func (c changed) wants(l postponed) string {
 	if c.all != "" {
 		return c.all
 	}
-	for _, d := range dirs {
-		for _, f := range c.files {
-			if strings.HasPrefix(f, d+"/") {
-				return d
-			}
+	for _, f := range c.files {
+		if l.paths != nil && matches(f, l.paths) || l.paths == nil && c.tree.has(c.inputs[l.pkg], f) {
+			return f
 		}
 	}
 	return ""
 }
 
-// wants tells why postponed tests run: a path of theirs has changed, the lab, or one of the tests.
-func (c changed) wants(l postponed) string {
-	paths := l.paths
-	if slices.Contains(labs, l.pkg) {
-		paths = append(slices.Clone(paths), "test/lab")
-	}
-	if why := c.touches(paths); why != "" {
-		return why
-	}
-	for _, f := range c.files {
-		if !strings.HasPrefix(f, strings.TrimPrefix(l.pkg, "./")+"/") {
-			continue
-		}
-		text, err := os.ReadFile(f)
-		if err != nil {
-			continue // it is deleted
-		}
-		for _, t := range l.tests {
-			top, _, _ := strings.Cut(t, "/")
-			if strings.Contains(string(text), "func "+top+"(") {
-				return f
-			}
+// leftOut says which tests wait for the night.
+func (c changed) leftOut() string {
+	var b strings.Builder
+	for _, l := range later {
+		if c.wants(l) == "" {
+			fmt.Fprintf(&b, "left to the night: %s\n", l.name())
 		}
 	}
-	return ""
+	return b.String()
 }

@@ -30,11 +30,11 @@ type (
 	stage []lane
 )
 
-// schedule is a run: stages one after the other, and beside all of them a lane that takes what they
+// schedule is a run: stages one after the other, and beside all of them lanes that take what they
 // leave of the processors.
 type schedule struct {
 	stages []stage
-	beside lane
+	beside []lane
 }
 
 // all gives every part.
@@ -44,11 +44,14 @@ func (s schedule) all() (parts []part) {
 			parts = append(parts, l...)
 		}
 	}
-	return append(parts, s.beside...)
+	return append(parts, slices.Concat(s.beside...)...)
 }
 
-// Packages of labs. Nothing runs beside evpn, which counts packets.
+// Packages of labs. Nothing runs beside evpn, which counts packets, and beside the demo, which is to leave
+// nothing behind.
 const (
+	demo         = "./test/demo"
+	bareRoot     = "./test/bareroot" // by path alone
 	evpn         = "./test/evpn"
 	loadbalancer = "./test/loadbalancer"
 	metadata     = "./test/metadata"
@@ -60,7 +63,7 @@ const (
 var (
 	labs = []string{evpn, loadbalancer, metadata, machine}
 	// raceless run all that they test in other processes or in the kernel.
-	raceless = append(slices.Clone(labs), "./test/bpf")
+	raceless = append(slices.Clone(labs), "./test/bpf", demo)
 )
 
 var (
@@ -106,17 +109,18 @@ func quick(all, uncached []string) schedule {
 func daily(all, uncached []string, paths changed) schedule {
 	pure, starts := units(without(all, uncached), part{cached: true, race: true}), units(uncached, part{race: true})
 	starts.name = "units that start programs"
-	small := part{name: "small labs", packages: without(labsOf(all), whole([]string{cloudInit, rights})), race: true}
+	small := part{name: "small labs", packages: without(labsOf(all), whole([]string{cloudInit, rights, bareRoot})), race: true}
 	programs := part{name: "programs", packages: []string{"./test/bpf"}}
-	machines, others, alone := byPath(paths)
+	machines, root, others, alone := byPath(paths)
 	return schedule{
 		stages: []stage{
 			{{lint, generated, pure, starts}, {programs, small}},
 			{{dailyOf(evpn, paths)}},
 			{{dailyOf(loadbalancer, paths)}, {dailyOf(metadata, paths)}},
 			{others}, {alone},
+			{{part{name: "the demo", packages: []string{demo}}}},
 		},
-		beside: append(lane{dailyOf(machine, paths)}, machines...),
+		beside: []lane{append(lane{dailyOf(machine, paths)}, machines...), root},
 	}
 }
 
@@ -126,8 +130,9 @@ const nightlyEnv = "SLUICE_NIGHTLY=1"
 func wholeNight(all []string) schedule {
 	env := []string{nightlyEnv}
 	lab := func(pkg string) stage { return stage{{{name: pkg, packages: []string{pkg}, race: true, env: env}}} }
-	rest := part{name: "units and small labs", packages: without(all, whole(labs)), race: true, env: env}
-	return schedule{stages: []stage{{{lint, generated, rest}}, lab(evpn), lab(loadbalancer), lab(metadata), lab(machine)}}
+	alone := append(slices.Clone(labs), demo, bareRoot)
+	rest := part{name: "units and small labs", packages: without(all, whole(alone)), race: true, env: env}
+	return schedule{stages: []stage{{{lint, generated, rest}}, lab(evpn), lab(loadbalancer), lab(metadata), lab(machine), lab(demo), lab(bareRoot)}}
 }
 
 // units are the packages outside test/.
@@ -156,7 +161,7 @@ func dailyOf(pkg string, paths changed) part {
 }
 
 // byPath gives the tests that wait for the night, of which a change wants some now.
-func byPath(paths changed) (machines, others, alone lane) {
+func byPath(paths changed) (machines, root, others, alone lane) {
 	for _, l := range later {
 		why := paths.wants(l)
 		if why == "" {
@@ -166,13 +171,15 @@ func byPath(paths changed) (machines, others, alone lane) {
 		switch l.pkg {
 		case machine:
 			machines = append(machines, p)
+		case bareRoot:
+			root = append(root, p)
 		case evpn:
 			alone = append(alone, p)
 		default:
 			others = append(others, p)
 		}
 	}
-	return merge(machines), merge(others), merge(alone)
+	return merge(machines), merge(root), merge(others), merge(alone)
 }
 
 // merge makes one part of those of a package with the same environment: each builds and links anew.
@@ -203,7 +210,10 @@ func (s schedule) only(want []string) (schedule, error) {
 		}
 		return kept
 	}
-	out := schedule{beside: keep(s.beside)}
+	var out schedule
+	for _, l := range s.beside {
+		out.beside = append(out.beside, keep(l))
+	}
 	for _, lanes := range s.stages {
 		var kept stage
 		for _, l := range lanes {

@@ -3,10 +3,12 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -34,7 +36,11 @@ func TestNamesOfPlan(t *testing.T) {
 
 func source(t *testing.T, pkg string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", pkg, "*_test.go"))
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), pkg, "*_test.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no tests: %v", pkg, err)
 	}
@@ -49,12 +55,12 @@ func source(t *testing.T, pkg string) string {
 	return all.String()
 }
 
-// The paths that bring a test into make test are there.
+// The files that bring a test into make test are there.
 func TestPathsOfPlan(t *testing.T) {
 	for _, l := range later {
 		for _, path := range l.paths {
-			if info, err := os.Stat(filepath.Join("../..", path)); err != nil || !info.IsDir() {
-				t.Errorf("%s: %s is no directory (%v)", l.tests, path, err)
+			if found, err := filepath.Glob(filepath.Join("../..", path)); err != nil || len(found) == 0 {
+				t.Errorf("%s: there is no %s (%v)", l.tests, path, err)
 			}
 		}
 	}
@@ -62,7 +68,7 @@ func TestPathsOfPlan(t *testing.T) {
 
 // Nothing is left out but what later names: every package with tests has its place in make test.
 func TestEveryPackageRuns(t *testing.T) {
-	all := []string{module + "/pkg/config", module + "/pkg/ovsdb", module + "/test/lab", module + "/test/cloudinit"}
+	all := []string{module + "/pkg/config", module + "/pkg/ovsdb", module + "/test/lab", module + "/test/cloudinit", module + "/test/bareroot", module + "/test/rights"}
 	all = append(all, whole(raceless)...)
 	var run []string
 	for _, p := range daily(all, []string{module + "/pkg/ovsdb"}, changed{all: "test"}).all() {
@@ -75,21 +81,44 @@ func TestEveryPackageRuns(t *testing.T) {
 	}
 }
 
-func TestByPath(t *testing.T) {
-	c := changed{base: "x", files: []string{"pkg/ovsdb/session.go", "docs/lab.md"}}
-	var run []string
-	machines, others, alone := byPath(c)
-	for _, p := range slices.Concat(machines, others, alone) {
-		run = append(run, p.run...)
+// inputsOnce reads what tests are built of once for all tests.
+var inputsOnce = sync.OnceValues(func() (changed, error) {
+	c := changed{base: "x"}
+	return c, c.readInputs()
+})
+
+// ofFiles is what a change of files is compared with.
+func ofFiles(t *testing.T, files ...string) changed {
+	t.Helper()
+	t.Chdir("../..")
+	c, err := inputsOnce()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !slices.Contains(run, "TestOVN2503") || slices.Contains(run, "TestMatrix/6.12") || slices.Contains(run, "TestChaos") {
-		t.Errorf("a change of pkg/ovsdb runs %v", run)
+	c.files = files
+	return c
+}
+
+func TestByPath(t *testing.T) {
+	c := ofFiles(t, "docs/lab.md", "controlplane/octavia/doc.go")
+	names := func(lanes ...lane) (run []string) {
+		for _, p := range slices.Concat(lanes...) {
+			run = append(run, p.run...)
+		}
+		return run
+	}
+	machines, root, others, alone := byPath(c)
+	if run := names(machines, root, others, alone); !slices.Contains(run, "TestComesAndGoes") || slices.Contains(run, "TestChaos") || slices.Contains(run, "TestBareRoot") {
+		t.Errorf("a change of the controller runs %v", run)
 	}
 	if slices.Contains(dailyOf(evpn, c).skip, "TestChaos") {
 		t.Error("TestChaos does not run at all")
 	}
 	if !slices.Contains(dailyOf(evpn, changed{all: "x"}).skip, "TestChaos") {
 		t.Error("TestChaos runs twice")
+	}
+	if said := c.leftOut(); !strings.Contains(said, "test/evpn: TestOVN2503\n") || strings.Contains(said, "TestComesAndGoes") {
+		t.Errorf("left out is %s", said)
 	}
 }
 
@@ -101,7 +130,7 @@ func TestPattern(t *testing.T) {
 
 // A run of nothing is no success.
 func TestNothingRuns(t *testing.T) {
-	one := schedule{beside: lane{{name: "x", packages: []string{"./pkg/config"}}}}
+	one := schedule{beside: []lane{{{name: "x", packages: []string{"./pkg/config"}}}}}
 	if got, err := one.only(whole([]string{"./pkg/config"})); err != nil || len(got.all()) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -122,13 +151,82 @@ func TestNothingRuns(t *testing.T) {
 	}
 }
 
-// A change of a postponed test, or of the lab that it uses, has it run.
-func TestChangedTests(t *testing.T) {
-	t.Chdir("../..")
-	l := later[slices.IndexFunc(later, func(l postponed) bool { return slices.Contains(l.tests, "TestOVN2503") })]
-	for file, want := range map[string]bool{"test/evpn/versions_test.go": true, "test/lab/node.go": true, "test/evpn/drain_test.go": false} {
-		if got := (changed{base: "x", files: []string{file}}).wants(l); (got != "") != want {
-			t.Errorf("a change of %s: %q", file, got)
+// A change of what a test is built of, runs or reads has it run, and no other.
+func TestInputs(t *testing.T) {
+	c := ofFiles(t)
+	of := func(test string) postponed {
+		return later[slices.IndexFunc(later, func(l postponed) bool { return slices.Contains(l.tests, test) })]
+	}
+	for _, row := range []struct {
+		test, file string
+		want       bool
+	}{
+		{"TestOVN2503", "pkg/ovsdb/session.go", true},       // linked into sluiced, which it runs
+		{"TestOVN2503", "cmd/sluicectl/main.go", true},      // the same of sluicectl
+		{"TestOVN2503", "pkg/ovsdb/session_test.go", false}, // tests of others
+		{"TestOVN2503", "test/lab/node.go", true},           // linked into the test
+		{"TestOVN2503", "test/evpn/versions_test.go", true}, // the test
+		{"TestOVN2503", "test/programs/programs.go", true},  // a file that other kernels' tests do without
+		{"TestOVN2503", "tools/ovn.sh", true},               // a script
+		{"TestOVN2503", "tools/debian.sh", true},            // what that sources
+		{"TestOVN2503", "tools/build.sh", true},             // what makes the programs
+		{"TestOVN2503", "controlplane/octavia/doc.go", false} /* of the controller */, {"TestOVN2503", "go.sum", true},
+		{"TestOVN2503", "dataplane/ebpf/routing_x86_bpfel.o", true}, // embedded
+		{"TestOVN2503", "README.md", false},
+		{"TestComesAndGoes", "controlplane/octavia/doc.go", true},
+		{"TestEachCapability", "deploy/systemd/sluiced.service", true},
+		{"TestMatrix/6.12", "test/loadbalancer/world_test.go", true}, // tests that the machines run
+		{"TestMatrix/6.12", "deploy/systemd/sluiced.service", true},
+		{"TestMatrix/6.12", "tools/kernel.sh", true},
+		{"TestBareRoot", "Makefile", true},
+		{"TestBareRoot", "tools/deps.sh", true},
+		{"TestBareRoot", "test/demo/demo.go", true},
+		{"TestBareRoot", "tools/suite/main.go", false},
+	} {
+		c.files = []string{row.file}
+		if got := c.wants(of(row.test)); (got != "") != row.want {
+			t.Errorf("%s after a change of %s: %q, want %v", row.test, row.file, got, row.want)
 		}
 	}
+}
+
+// Whatever the go command links into a test, or into a program that the test names, is an input of it.
+func TestInputsAreWhole(t *testing.T) {
+	c := ofFiles(t)
+	done := map[string]bool{}
+	for _, l := range later {
+		if l.paths != nil || done[l.pkg] {
+			continue
+		}
+		done[l.pkg] = true
+		names := goListed(t, "-test", l.pkg)
+		for _, program := range []string{"sluiced", "sluicectl", "sluice-controller", "sluice-lab"} {
+			if strings.Contains(source(t, l.pkg), `"`+program+`"`) {
+				names = append(names, goListed(t, "./cmd/"+program)...)
+			}
+		}
+		n := 0
+		for _, name := range names {
+			d, ours := directory(strings.TrimSuffix(name, ".test"))
+			if !ours {
+				continue
+			}
+			if n++; !c.tree.has(c.inputs[l.pkg], d+"/x.go") {
+				t.Errorf("%s: a change of %s is not seen", l.pkg, d)
+			}
+		}
+		if n < 2 {
+			t.Errorf("%s: %d packages are linked", l.pkg, n)
+		}
+	}
+}
+
+// goListed are the packages that are linked into some.
+func goListed(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list", "-deps", "-f", "{{if not .ForTest}}{{.ImportPath}}{{end}}"}, args...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
 }
