@@ -72,13 +72,12 @@ func (l *Lab) removeNamespaces() error {
 	return ipBatch(context.Background(), "", batch.String())
 }
 
-// saveLogs copies the logs next to the run directory when a failed lab is to
-// leave them behind.
-func (l *Lab) saveLogs() error {
+// saveLogs copies the logs next to the run directory when a failed lab is to leave them behind. kept
+// says where they are.
+func (l *Lab) saveLogs() (kept, err error) {
 	if !l.keepLogs {
-		return nil
+		return nil, nil
 	}
-	kept := fmt.Sprintf("%s-logs-%d", l.dir, os.Getpid())
-	l.log.Info("logs are kept", "dir", kept)
-	return os.CopyFS(kept, os.DirFS(l.logDir()))
+	dir := fmt.Sprintf("%s-logs-%d", l.dir, os.Getpid())
+	return fmt.Errorf("its logs are kept in %s", dir), os.CopyFS(dir, os.DirFS(l.logDir()))
 }

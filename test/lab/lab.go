@@ -118,7 +118,8 @@ func Up(ctx context.Context, s Scenario, opt Options) (*Lab, error) {
 			// What it was about then says nothing.
 			err = fmt.Errorf("it was interrupted before it was up, and is removed again: %w", context.Cause(ctx))
 		}
-		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.prefix, err), l.saveLogs(), l.Down())
+		kept, saveErr := l.saveLogs()
+		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.prefix, err), saveErr, l.Down(), kept)
 	}
 	return l, nil
 }

@@ -96,6 +96,9 @@ func (r *runner) part(ctx context.Context, p part) {
 		return
 	}
 	begin := time.Now()
+	r.mu.Lock()
+	fmt.Fprintf(r.out, "== %s begins\n", p.name)
+	r.mu.Unlock()
 	var failed bool
 	if len(p.command) > 0 {
 		failed = r.check(ctx, p)

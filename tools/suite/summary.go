@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,8 @@ func (r *runner) summary(ctx context.Context) error {
 			fmt.Fprintf(r.out, "\n== %s ==\n%s\n", report.title, text)
 		}
 	}
-	failed := r.lines("", func(x result) bool { return x.part.byPath == "" })
-	if r.lines("\n== only since a path has changed ==\n", func(x result) bool { return x.part.byPath != "" }) {
-		failed = true
-	}
+	failed := append(r.lines("", func(x result) bool { return x.part.byPath == "" }),
+		r.lines("\n== only since a path has changed ==\n", func(x result) bool { return x.part.byPath != "" })...)
 	fmt.Fprintf(r.out, "\nthe cache has %s\n", cacheSize())
 	if ctx.Err() != nil {
 		return errors.New("interrupted: what had not ended counts as FAIL")
@@ -39,15 +38,15 @@ func (r *runner) summary(ctx context.Context) error {
 	if len(r.results) == 0 {
 		return errors.New("nothing has run")
 	}
-	if failed {
-		return errors.New("FAIL (the whole output: build/test.log)")
+	if len(failed) > 0 {
+		return fmt.Errorf("FAIL: %s (the whole output: build/test.log)", strings.Join(failed, ", "))
 	}
 	fmt.Fprintln(r.out, "PASS")
 	return nil
 }
 
-// lines prints a line for each result.
-func (r *runner) lines(title string, which func(result) bool) (failed bool) {
+// lines prints a line for each result, and gives the names of those that have failed.
+func (r *runner) lines(title string, which func(result) bool) (failed []string) {
 	for _, x := range r.results {
 		if !which(x) {
 			continue
@@ -55,18 +54,15 @@ func (r *runner) lines(title string, which func(result) bool) (failed bool) {
 		fmt.Fprint(r.out, title)
 		title = ""
 		word, took, more := "ok  ", fmt.Sprintf("%.3fs", x.took.Seconds()), ""
+		name := cmp.Or(x.pkg, x.part.name)
 		if x.failed {
-			word, failed = "FAIL", true
+			word, failed = "FAIL", append(failed, strings.TrimPrefix(name, module+"/"))
 		}
 		if x.cached {
 			took = "(cached)"
 		}
 		if x.part.byPath != "" {
 			more = "\t" + strings.Join(x.part.run, ", ")
-		}
-		name := x.pkg
-		if name == "" {
-			name = x.part.name
 		}
 		fmt.Fprintf(r.out, "%s\t%s\t%s%s\n", word, name, took, more)
 	}
