@@ -26,8 +26,7 @@ func TestRemovalsWaitInAChain(t *testing.T) {
 	h := newThree()
 	h.tfirst.opts, h.tlast.opts = behindOnly(&h.tlast), behindOnly(&h.tmid)
 	h.tfirst.opts.BatchSize, h.tlast.opts.BatchSize = 8, 8
-	h.set(map[string]int{"x": 1}, map[string]int{"x": 1})
-	h.p.Pass(t.Context())
+	h.place(t, map[string]int{"x": 1}, map[string]int{"x": 1})
 	release := h.middle.hold()
 	h.set(map[string]int{"x": 2}, nil)
 	h.p.Pass(t.Context())
@@ -130,7 +129,7 @@ func TestARowTellsWhoseDriverItWaitsFor(t *testing.T) {
 	end := newMemory("end", nil)
 	tend := NewTable("end", end, behindOnly(&h.tlast))
 	h.tlast.opts.Behind = behindOnly(&h.tmid).Behind
-	h.p = NewPipeline(PipelineOptions{Log: quiet(), Grace: 10 * time.Millisecond}, h.tfirst, h.tmid, h.tlast, tend)
+	h.p = NewPipeline(PipelineOptions{Log: quiet(), Grace: patientGrace}, h.tfirst, h.tmid, h.tlast, tend)
 	set := func(v int) {
 		h.p.Update(func() {
 			for _, tab := range []*Table[string, int]{h.tmid, h.tlast, tend} {

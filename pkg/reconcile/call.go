@@ -275,11 +275,18 @@ func (t *Table[K, V]) list(ctx context.Context, no int) error {
 	}
 	for k, w := range t.rows.want {
 		if !w.placed {
-			t.dirty[k] = struct{}{}
+			t.differs(k)
 		}
 	}
 	for k := range t.rows.other {
-		t.dirty[k] = struct{}{}
+		t.differs(k)
 	}
 	return nil
+}
+
+// differs has a key looked at in the next pass, and leaves it to this one where it is decided already.
+func (t *Table[K, V]) differs(k K) {
+	if _, known := t.dirty[k]; !known {
+		t.dirty[k] = false
+	}
 }

@@ -26,6 +26,7 @@ func (t *Table[K, V]) additions(early bool) (rows []Row[K, V], events []Event[K]
 		if !t.here(k, early) {
 			continue
 		}
+		t.dirty[k] = false
 		delete(t.waits, k)
 		w, ok := t.rows.wanted(k)
 		if !ok {
@@ -100,13 +101,10 @@ func (t *Table[K, V]) add(ctx context.Context, early bool) {
 func (t *Table[K, V]) apply(ctx context.Context, batch []Row[K, V]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.turn.done != nil {
-		if !t.free() {
-			return false
-		}
-		batch = t.still(batch)
+	if !t.free() {
+		return false
 	}
-	if len(batch) == 0 {
+	if batch = t.still(batch); len(batch) == 0 {
 		return true
 	}
 	t.flight = make(map[K]*V, len(batch))
@@ -119,16 +117,10 @@ func (t *Table[K, V]) apply(ctx context.Context, batch []Row[K, V]) bool {
 	})
 }
 
-// still are those of the rows that are wanted as they were when they were picked.
+// still are those of the rows that nobody has touched since they were picked: what came for the
+// others is made whole by the next pass.
 func (t *Table[K, V]) still(batch []Row[K, V]) []Row[K, V] {
-	out := make([]Row[K, V], 0, len(batch))
-	for _, r := range batch {
-		w, wanted := t.rows.wanted(r.Key)
-		if gone, _ := t.unwanted(r.Key); wanted && w == r.Value && !gone {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(batch, func(r Row[K, V]) bool { return t.dirty[r.Key] })
 }
 
 // landed takes the results of a call, and tells of them. A call that the end of the process
@@ -158,11 +150,16 @@ func (t *Table[K, V]) added(r Row[K, V], err error) Event[K] {
 	t.ops.Applied++
 	t.rows.setActual(r.Key, r.Value)
 	t.settle(r.Key)
-	w, ok := t.rows.wanted(r.Key)
-	if ok = ok && w == r.Value; ok {
-		delete(t.dirty, r.Key)
+	if w, ok := t.rows.wanted(r.Key); !ok || w != r.Value {
+		return Event[K]{Key: r.Key}
 	}
-	return Event[K]{Key: r.Key, Programmed: ok}
+	if t.dirty[r.Key] { // touched while it was written
+		if gone, gateErr := t.unwanted(r.Key); gone {
+			return Event[K]{Key: r.Key, Err: gateErr}
+		}
+	}
+	delete(t.dirty, r.Key)
+	return Event[K]{Key: r.Key, Programmed: true}
 }
 
 // mostPossible bounds the values that a row may have: one that may have more is read back
@@ -193,6 +190,9 @@ func (t *Table[K, V]) fail(k K, err error) {
 	delay := t.opts.Backoff << min(f.attempts-1, 16)
 	f.tried = t.now()
 	f.retry = f.tried.Add(min(delay, t.opts.MaxBackoff))
+	if t.dirty[k] { // touched during the call: its failure says nothing of what is wanted now
+		f.retry = f.tried
+	}
 }
 
 // interrupted tells that a row failed because the pass was ended: that says
@@ -205,7 +205,7 @@ func (t *Table[K, V]) shrink() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.dirty) == 0 {
-		t.dirty, t.waits = map[K]struct{}{}, map[K]Stage{}
+		t.dirty, t.waits = map[K]bool{}, map[K]Stage{}
 	}
 	if len(t.failed) == 0 {
 		t.failed = map[K]*failure{}

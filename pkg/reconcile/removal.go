@@ -17,6 +17,7 @@ func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]
 		if !t.here(k, early) {
 			continue
 		}
+		t.dirty[k] = false
 		if f := t.failed[k]; f != nil && now.Before(f.retry) {
 			continue
 		}
@@ -32,15 +33,9 @@ func (t *Table[K, V]) removals(changed, early bool) (keys []K, events []Event[K]
 				t.spared[k] = struct{}{}
 				continue
 			}
-			if t.held(k, may, gateErr) {
-				delete(t.unready, k)
-				continue // it stays dirty: it is looked at in every pass
+			if !t.kept(k, may, gateErr) {
+				keys = append(keys, k)
 			}
-			if v, late := t.lingers(k, may, gateErr); late {
-				t.stay(k, v)
-				continue
-			}
-			keys = append(keys, k)
 			continue
 		}
 		delete(t.dirty, k)
@@ -58,6 +53,20 @@ func (t *Table[K, V]) mayBe(k K) (values []V, there bool) {
 	}
 	values, there = t.rows.unknown[k]
 	return values, there
+}
+
+// kept tells whether a row that is to be absent stays for now. One that is held stays dirty: it is
+// looked at in every pass.
+func (t *Table[K, V]) kept(k K, may []V, gateErr error) bool {
+	if t.held(k, may, gateErr) {
+		delete(t.unready, k)
+		return true
+	}
+	v, late := t.lingers(k, may, gateErr)
+	if late {
+		t.stay(k, v)
+	}
+	return late
 }
 
 // held tells whether a row that is to be absent stays, whichever it is of those that may
@@ -114,8 +123,8 @@ func (t *Table[K, V]) unwanted(k K) (bool, error) {
 	return err != nil, err
 }
 
-// del deletes those of the keys that are still unwanted, and whose removal overtakes nothing:
-// a pass is long, and a row that is wanted again meanwhile must not blink.
+// del deletes those of the keys that are still unwanted and not kept, and whose removal overtakes
+// nothing: a pass is long, and a row that is wanted again meanwhile must not blink.
 func (t *Table[K, V]) del(ctx context.Context, candidates []K, early bool) {
 	for batch := range slices.Chunk(candidates, t.opts.BatchSize) {
 		if ctx.Err() != nil || !t.unapply(ctx, batch, early) {
@@ -135,7 +144,7 @@ func (t *Table[K, V]) unapply(ctx context.Context, batch []K, early bool) bool {
 	flight := make(map[K]*V, len(batch))
 	keys := make([]K, 0, len(batch))
 	for _, k := range batch {
-		if gone, _ := t.unwanted(k); !gone {
+		if !t.goes(k) {
 			continue
 		}
 		if late := waits(k, t.rows.possible(k)...); late != nil {
@@ -153,6 +162,17 @@ func (t *Table[K, V]) unapply(ctx context.Context, batch []K, early bool) bool {
 		errs := t.driver.Delete(ctx, keys)
 		t.landed(ctx, len(keys), errs, func(i int, err error) Event[K] { return t.deleted(keys[i], err) })
 	})
+}
+
+// goes asks again what was asked when a key was picked. One that was wanted meanwhile, and is not
+// any more, goes in the next pass, which adds first; but a gate that is closed waits for nothing.
+func (t *Table[K, V]) goes(k K) bool {
+	gone, gateErr := t.unwanted(k)
+	if !gone || t.dirty[k] && gateErr == nil {
+		return false
+	}
+	may, there := t.mayBe(k)
+	return !there || !t.kept(k, may, gateErr)
 }
 
 func (t *Table[K, V]) deleted(k K, err error) Event[K] {

@@ -65,7 +65,7 @@ func (t *Table[K, V]) Changes() []Change {
 	defer t.mu.Unlock()
 	open := maps.Clone(t.dirty)
 	for k := range t.failed { // gated rows are settled, and shown all the same
-		open[k] = struct{}{}
+		open[k] = false
 	}
 	var out []Change
 	for k := range open {

@@ -12,9 +12,9 @@ import (
 // TableOptions tune a table. The zero value is usable.
 type TableOptions[K, V comparable] struct {
 	// Gate, when set, is asked before a row is added and again whenever the key
-	// is touched. While it returns an error the row counts as not wanted, and the
-	// error as its state. It is called with the table's lock held and must not
-	// call the table.
+	// is touched, also while the row is being written. While it returns an error the row
+	// counts as not wanted, and the error as its state. It is called with the table's lock
+	// held and must not call the table.
 	Gate func(K, V) error
 	// Await, when set, is asked before a row is written over another, or where there
 	// is none: there tells which, and actual is the zero value then. While it
@@ -76,13 +76,15 @@ type Table[K, V comparable] struct {
 	// place and earlyPlace are those of the table and of Early in the pipeline.
 	place, earlyPlace int
 	rows              sides[K, V]
-	dirty             map[K]struct{} // keys that may differ; the rest is known to be equal
-	failed            map[K]*failure
-	unready           map[K]unready  // rows that wait, also since before they were touched
-	spared            map[K]struct{} // keys whose removal was put off in the last pass
-	late              map[K]struct{} // wanted by Linger alone
-	waits             map[K]Stage    // rows that wait by Behind, and the table whose driver they wait for
-	passBegun         time.Time      // when the last pass began
+	// dirty are the keys that may differ; the rest is known to be equal. true: touched since the
+	// key was looked at, so what was decided then does not count any more.
+	dirty     map[K]bool
+	failed    map[K]*failure
+	unready   map[K]unready  // rows that wait, also since before they were touched
+	spared    map[K]struct{} // keys whose removal was put off in the last pass
+	late      map[K]struct{} // wanted by Linger alone
+	waits     map[K]Stage    // rows that wait by Behind, and the table whose driver they wait for
+	passBegun time.Time      // when the last pass began
 	// flight are the rows of the call that runs, as they are to be; nil in a deletion.
 	flight map[K]*V
 	listed bool  // the actual side need not be read back
@@ -117,7 +119,7 @@ func NewTable[K, V comparable](name string, driver Driver[K, V], opts TableOptio
 	alone := NewPipeline(PipelineOptions{Log: slog.New(slog.DiscardHandler)})
 	return &Table[K, V]{
 		name: name, driver: driver, opts: opts, now: time.Now, in: alone, mu: &alone.mu,
-		rows: newSides[K, V](), dirty: map[K]struct{}{}, failed: map[K]*failure{}, unready: map[K]unready{}, spared: map[K]struct{}{}, late: map[K]struct{}{}, waits: map[K]Stage{},
+		rows: newSides[K, V](), dirty: map[K]bool{}, failed: map[K]*failure{}, unready: map[K]unready{}, spared: map[K]struct{}{}, late: map[K]struct{}{}, waits: map[K]Stage{},
 	}
 }
 
@@ -215,7 +217,7 @@ func (t *Table[K, V]) remove(k K) {
 }
 
 func (t *Table[K, V]) touch(k K) {
-	t.dirty[k] = struct{}{}
+	t.dirty[k] = true
 	delete(t.failed, k)
 }
 

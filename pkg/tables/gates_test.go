@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -102,6 +103,62 @@ func TestNothingIsAnnouncedWithoutTheFabric(t *testing.T) {
 		if len(b.announced.rows) != tt.rows {
 			t.Errorf("%v: %d announcements, want %d", tt.err, len(b.announced.rows), tt.rows)
 		}
+	}
+}
+
+// The fabric breaks while 20,000 routes are being announced, and is mended while they are being
+// withdrawn, or the other way round: what is in flight counts like all others.
+func TestFabricBreaksWhileRoutesAreAnnounced(t *testing.T) {
+	b := newBench()
+	var broken error
+	b.src.Fabric = func(intent.VNI) error { return broken }
+	b.Tables = New(b.drivers, b.src, Options{Status: b.reg, Log: slog.New(slog.DiscardHandler)})
+	b.want(true)
+	b.passes(t)
+	const hosts = 10000 // of each family
+	back6 := intent.SteeringKey{Gateway: gw, Kind: intent.SteerSource, Prefix: netip.MustParsePrefix("fd00::/64")}
+	back4 := intent.SteeringKey{Gateway: gw, Kind: intent.SteerSource, Prefix: netip.MustParsePrefix("10.0.0.0/16")}
+	routes, announcements := map[intent.RouteKey]intent.Route{}, map[intent.RouteKey]intent.Announcement{}
+	for i := range hosts {
+		for _, a := range []netip.Addr{
+			netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), netip.AddrFrom16([16]byte{0: 0xfd, 14: byte(i >> 8), 15: byte(i)}),
+		} {
+			k := intent.NewHostKey(1001, a)
+			routes[k] = intent.Route{Key: k, Kind: intent.RouteLocal, Gateway: gw}
+			announcements[k] = intent.Announcement{Key: k, Gateway: gw}
+		}
+	}
+	b.Pipeline.Update(func() {
+		b.SetRoutes(routes)
+		Of(b, intent.SteeringFlows).Set(map[intent.SteeringKey]intent.Steering{into: {Key: into}, back: {Key: back}, back4: {Key: back4}, back6: {Key: back6}})
+		Of(b, intent.Announcements).Set(announcements)
+	})
+	changes := 0
+	change := func(to error) func() {
+		return func() {
+			if broken != to {
+				broken = to
+				changes++
+				b.Pipeline.Update(b.FabricChanged)
+			}
+		}
+	}
+	b.announced.before = change(reconcile.ErrNotReady)
+	b.passes(t)
+	if changes != 1 || len(b.announced.rows) != 0 {
+		t.Errorf("%d routes are announced over a fabric that is broken (%d changes)", len(b.announced.rows), changes)
+	}
+	b.announced.before = nil
+	change(nil)()
+	b.passes(t)
+	if len(b.announced.rows) != 2*hosts {
+		t.Errorf("%d routes are announced", len(b.announced.rows))
+	}
+	change(reconcile.ErrNotReady)()
+	b.announced.after = change(nil) // with the first that is withdrawn
+	b.passes(t)
+	if changes != 4 || len(b.announced.rows) != 2*hosts {
+		t.Errorf("%d routes are announced after the fabric was mended (%d changes)", len(b.announced.rows), changes)
 	}
 }
 
