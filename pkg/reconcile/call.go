@@ -22,6 +22,8 @@ type turn struct {
 	slow  bool // the last call took longer than the grace
 	// missed: in this pass the table had no turn, or not the whole of it.
 	missed bool
+	// unread: in this pass the actual side could not be read back. The table has no turn then.
+	unread bool
 	// waited: somebody has gone on without the driver; a pass follows its return.
 	waited bool
 	// behind is the table whose driver rows of this one have waited for in this pass.
@@ -100,7 +102,7 @@ func (t *Table[K, V]) end() {
 func (t *Table[K, V]) begins() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turn.missed, t.turn.behind, t.passBegun = false, nil, t.now()
+	t.turn.missed, t.turn.unread, t.turn.behind, t.passBegun = false, false, nil, t.now()
 }
 
 func (t *Table[K, V]) missed() bool {
@@ -108,7 +110,7 @@ func (t *Table[K, V]) missed() bool {
 		t.turn.waited = true
 		return true
 	}
-	return t.turn.missed
+	return t.turn.missed || t.turn.unread
 }
 
 func (t *Table[K, V]) root() Stage {
@@ -131,6 +133,9 @@ func (t *Table[K, V]) awaitsTurn(k K) error {
 		late = t
 	}
 	since := late.busy()
+	if err := t.in.listErr[late.Name()]; err != nil && since.IsZero() {
+		return fmt.Errorf("%w for its turn: table %s cannot be read back: %s", ErrNotReady, late.Name(), err)
+	}
 	if since.IsZero() {
 		return fmt.Errorf("%w for its turn", ErrNotReady)
 	}
@@ -211,11 +216,15 @@ func (t *Table[K, V]) refresh(ctx context.Context) (bool, error) {
 	if t.listed {
 		return true, nil
 	}
+	if t.turn.unread { // at the place of Early
+		return false, nil
+	}
 	no, result := t.listNo, make(chan error, 1)
 	if !t.run(func() { result <- t.list(ctx, no) }) {
 		return false, nil
 	}
 	err := <-result
+	t.turn.unread = err != nil
 	return err == nil, err
 }
 

@@ -17,6 +17,7 @@
 // A driver runs one call at a time. A pass waits for a call for Grace, which ordinary calls
 // do not take, and so keeps the order above. Then it goes on without the driver: the table
 // has no turn until the call returns, and the result of the call counts whenever it comes.
+// Nor has a table a turn that cannot be read back, until it can.
 // What a gate makes wait for the table's rows waits. Beside that a row comes before, or goes
 // before, rows of such a table only where TableOptions.Behind says that the two have nothing
 // to do with each other.
@@ -24,6 +25,8 @@
 // Promises:
 //   - A change that comes while a pass runs is made whole by the next one: its
 //     additions come before its removals, too.
+//   - A gate that closes has its row go, or not come, also when that happens while the row,
+//     or one before it, is being written. A key is to be touched when its gate changes.
 //   - The work of a pass is proportional to the keys that changed or failed.
 //   - A key that fails is retried with backoff and stops no other key; its
 //     error is kept with the key until it succeeds.

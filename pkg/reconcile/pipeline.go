@@ -28,9 +28,9 @@ type Stage interface {
 	Busy() time.Time
 
 	// begins begins a pass, and missed tells whether the table has had no whole turn in it: a
-	// pass follows the call that runs, for whoever asks may wait for it. root is the table
-	// whose driver makes it miss its turn, which may be itself. busy is as Busy. The lock is
-	// held for all of these but begins.
+	// pass follows the call that runs, for whoever asks may wait for it, and one a table that
+	// cannot be read back. root is the table whose driver makes it miss its turn, which may be
+	// itself. busy is as Busy. The lock is held for all of these but begins.
 	begins()
 	missed() bool
 	root() Stage

@@ -39,7 +39,7 @@ type TableOptions[K, V comparable] struct {
 	Early func(K) bool
 	// Behind, when set, returns what tells whether a row that comes, or goes, waits for the
 	// rows of a table, which come before it and have had no turn: that table's driver has not
-	// returned, or they wait themselves. It may be the row's own table. Of a row that may be
+	// returned or cannot read it back, or they wait themselves. It may be the row's own table. Of a row that may be
 	// there it is asked for each value that this may have. nil: it waits. Called as Gate.
 	Behind func(late Stage, goes bool) func(K, V) bool
 	// Observe, when set, is told after a pass about every key that it changed or
@@ -259,7 +259,8 @@ func (t *Table[K, V]) MayBeLocked(k K, match func(V) bool) bool {
 
 // RewrittenLocked tells whether a wanted row that is known to have been there is being written,
 // or waits for that: its table has had no turn in this pass, or none yet. A write leaves no
-// gap, so what relies on the row may do so still. was is what was there. See ActualLocked.
+// gap, so what relies on the row may do so still. Of a table that cannot be read back that is
+// not known. was is what was there. See ActualLocked.
 func (t *Table[K, V]) RewrittenLocked(k K) (was V, yes bool) {
 	was, there := t.rows.actual(k)
 	if !there || !t.known || !t.WantedLocked(k) {
