@@ -226,6 +226,48 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// TestUnregistered: the tables without a row of this node's name are named while Southbound is in
+// sync, for a name of either source; nothing is called published then. The keys come back with the
+// row, and under another name they go into that row, though it is followed already.
+func TestUnregistered(t *testing.T) {
+	l := newLab(t)
+	l.provider("public", "physnet1")
+	l.tenant(1, "public", "a1", "a2") // so that a2's rows are followed
+	l.sb("create", "Chassis_Private", "name=a2", "chassis="+l.sb("--bare", "--columns=_uuid", "find", "Chassis", "name=a2"))
+	w := l.follow(Config{})
+	if err := w.Publish(map[string]string{"sluice-version": "1"}); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what, name string, tables ...string) {
+		t.Helper()
+		l.waitFor(what, func() bool {
+			s := w.Status()
+			return s.InSync.SB && s.SystemID == name && slices.Equal(s.Unregistered, tables) && s.Published == (len(tables) == 0)
+		})
+		if len(tables) > 0 {
+			return
+		}
+		if got := l.sb("get", "Chassis_Private", name, "external_ids:sluice-version"); got != `"1"` {
+			t.Errorf("%s: published is %s", what, got)
+		}
+	}
+	expect("both rows", "a1")
+	l.sb("destroy", "Chassis_Private", "a1")
+	expect("the private row deleted", "a1", "Chassis_Private")
+	l.sb("chassis-del", "a1")
+	expect("both deleted", "a1", "Chassis", "Chassis_Private")
+	l.sb("create", "Chassis_Private", "name=a1")
+	expect("one is back", "a1", "Chassis")
+	l.sb("chassis-add", "a1", "geneve", "192.0.2.1")
+	expect("both are back", "a1")
+	l.vs("set", "Open_vSwitch", ".", "external_ids:system-id=a2")
+	expect("another name, with rows", "a2")
+	l.vs("set", "Open_vSwitch", ".", "external_ids:system-id=new")
+	expect("another name, without rows", "new", "Chassis", "Chassis_Private")
+	configured := l.follow(Config{SystemID: "typo"})
+	l.waitFor("a name of the configuration", func() bool { return len(configured.Status().Unregistered) == 2 })
+}
+
 // TestFollowerChurn: after random changes, made while conditions change too, the
 // rows are those that a new follower finds.
 func TestFollowerChurn(t *testing.T) {

@@ -68,7 +68,10 @@ func (p *publisher) want(pairs map[string]string) error {
 
 func (p *publisher) identify(systemID string) {
 	p.mu.Lock()
-	p.systemID = systemID
+	if p.systemID != systemID {
+		p.systemID = systemID
+		p.wake.Send() // the row may be known already, as one of another member of a group
+	}
 	p.mu.Unlock()
 }
 
@@ -104,6 +107,12 @@ func (p *publisher) lastError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
+}
+
+// published tells whether the rows that were read lack nothing of what is to be written.
+func (p *publisher) published() bool {
+	session, own, chassis, _ := p.plan()
+	return session != nil && len(own)+len(chassis) == 0
 }
 
 func (p *publisher) run(ctx context.Context) error {

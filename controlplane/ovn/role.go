@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/ovn-sluice/sluice/pkg/ovsdb/sb"
 )
 
 // Role is what a node is to OVN.
@@ -36,6 +38,19 @@ func (r *Rows) Role() Role {
 		}
 	}
 	return Role{false, "no enable-chassis-as-gw, and no gateway port names this chassis"}
+}
+
+// unregistered are the tables in which ovn-controller has no row of this node's name.
+func (r *Rows) unregistered() (tables []string) {
+	if _, ok := r.OwnChassis(); !ok {
+		tables = append(tables, sb.ChassisTable)
+	}
+	for _, p := range r.private {
+		if p.Name == r.SystemID() {
+			return tables
+		}
+	}
+	return append(tables, sb.ChassisPrivateTable)
 }
 
 // firstPort is the one with the lowest name.

@@ -17,6 +17,10 @@ type Status struct {
 	// the session from before, if there is one, goes on. Publish is the last
 	// write to Chassis_Private, or Chassis, that failed. They are nil when all is well.
 	SBErr, NBErr, Publish error
+	// While Southbound is in sync: the node's rows have all that is to be written, and the
+	// tables without a row named SystemID.
+	Published    bool
+	Unregistered []string
 	// Recalled is when the Northbound database was last in sync, if what was remembered of it
 	// then is used.
 	Recalled time.Time
@@ -39,6 +43,10 @@ func (f *Follower) Status() Status {
 		if from != nil {
 			s.Sessions = append(s.Sessions, from.session.Status())
 		}
+	}
+	if s.InSync.SB {
+		s.Unregistered = f.rows.unregistered()
+		s.Published = len(s.Unregistered) == 0 && f.publisher.published()
 	}
 	s.DynamicRouting = f.sb != nil && f.sb.session.Has("Advertised_Route", "")
 	return s

@@ -11,6 +11,7 @@ const (
 	Misconfigured = "misconfigured"
 	Refused       = "refused"
 	Published     = "published"
+	NotRegistered = "not-registered"
 	NoSystemID    = "no-system-id"
 	RoleGateway   = "gateway"
 	RoleNone      = "none"
@@ -66,7 +67,7 @@ func Conditions() []Entry {
 	clients := []string{"clients"}
 	announcements := []string{"announcements"}
 	return []Entry{
-		{Starting, []string{"each required one"}, notReady, "The component has reported nothing since sluiced started.", "Wait. If it stays, read the log."},
+		{Starting, []string{"each required one"}, notReady, "The component has reported nothing since sluiced started. The detail says what it waits for.", "Wait. If it stays, read the detail and the log."},
 		{Disconnected, databases, notReady, "The node has no session with the database. Forwarding is unchanged.", "Check the server and the network path to it; the detail has the error."},
 		{Behind, databases, notReady, "The servers that answer may hold older content than the node has seen, and sluiced does not use them. After a minute it uses a server that cannot show its age (`older`). Forwarding is unchanged.", "Bring back the servers in the detail, or the source of a relay. After a restore of the database, wait a minute."},
 		{Older, databases, ready, "All rows that the node needs are there, but the server could not show that they are as new as before. sluiced used it after a minute without a better one.", "Nothing, if the database was restored or a standby took over. Otherwise read the detail."},
@@ -74,7 +75,8 @@ func Conditions() []Entry {
 		{InSync, databases, ready, "All rows that the node needs are there.", nothing},
 		{Misconfigured, []string{"sb", "nb"}, notReady, "The endpoints or the certificates are unusable. An existing session continues.", "Correct `ovn-remote`, `ovn.sb`, `ovn.nb` or the TLS files; the detail says which."},
 		{Refused, private, notReady, "The Southbound database rejects sluiced's version in the node's Chassis_Private row. Everything else works.", "With access control, use the `system-id` as the certificate's common name."},
-		{Published, private, ready, "The node's Chassis_Private row has sluiced's version.", nothing},
+		{NotRegistered, private, notReady, "Southbound has no row with the node's name in Chassis or Chassis_Private, so other nodes do not know the node's VTEP. Without the Chassis row the node has no gateway port. sluiced writes its keys as soon as the rows are back.", "Read the detail: it has the name and the tables. Start ovn-controller, or correct the name. After a change of the `system-id`, delete the chassis of the earlier name: `ovn-sbctl chassis-del NAME`."},
+		{Published, private, ready, "The node's rows in Southbound have sluiced's version and its VTEP.", nothing},
 		{RoleGateway, role, ready, "The node forwards. The detail names the row or the setting that makes it a gateway.", nothing},
 		{Standby, []string{"standby"}, ready, "Gateway ports of other nodes may fail over to this one. Everything but their routes is programmed. `sluicectl vrf show` names the chassis of each.", nothing},
 		{NoStandby, []string{"standby"}, ready, "No gateway port of another node may fail over to this one, or `evpn.standby` is `off`.", nothing},
@@ -95,8 +97,8 @@ func Conditions() []Entry {
 		{Idle, announcements, ready, "There is no route to announce: no tenant has one here, or the node is drained.", nothing},
 		{Silent, announcements, notReady, "The node has routes to announce, and has announced none for 10 seconds. The detail has their number, and what one of them waits for.", "Read the detail, and the problems of bridges and gateways: they name what is missing."},
 		{NoSession, announcements, notReady, "The node has routes to announce, but no session with any neighbour for the restart time (`bgp.gracefulRestart.time`), at least a minute. Neighbours have dropped the node's routes; its tenants are cut.", "Run `sluicectl bgp neighbors` for the last error of each. See the problem `cut-off`, if there is one."},
-		{Stopped, []string{"fabric", "flows", "announcements"}, ready, "The gateway part of sluiced restarts with changed facts, or the node is no longer a gateway.", nothing},
-		{Stopped, bgp, notReady, "The gateway part of sluiced restarts with changed facts, or the node is no longer a gateway.", "Wait."},
+		{Stopped, []string{"fabric", "flows", "announcements"}, ready, "The gateway part of sluiced restarts with changed facts, or the node is no longer a gateway. The detail says which.", nothing},
+		{Stopped, bgp, notReady, "The gateway part of sluiced restarts with changed facts, as after another `system-id`, or the node is no longer a gateway. The detail says what it waits for; programs with another router MAC take seconds to load.", "Wait."},
 		{Misconfigured, bgp, notReady, "The configuration of BGP is invalid.", "Correct what the detail names."},
 		{NotStarted, bgp, notReady, "BGP does not start, for example because its port is taken. sluiced retries every second; forwarding does not wait.", "Free the port, or change `bgp.listen`; the detail has the error."},
 		{Receiving, bgp, notReady, "The neighbours have not sent all their routes yet. sluiced removes no imported route meanwhile.", "Wait; the time is limited."},

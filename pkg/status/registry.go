@@ -151,6 +151,16 @@ func (r *Registry) Require(names ...string) {
 	}
 }
 
+// Await says what a required component that has reported nothing yet waits for.
+func (r *Registry) Await(name, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.conditions[name]; ok && c.Reason == reason.Starting {
+		c.Detail = what
+		r.conditions[name] = c
+	}
+}
+
 // SetCondition reports a component. Changes are logged once.
 func (r *Registry) SetCondition(name string, ready bool, why, detail string) {
 	r.mu.Lock()

@@ -112,8 +112,17 @@ func TestReadyWaitsForRequiredComponents(t *testing.T) {
 	if ok, missing := r.Ready(); ok || len(missing) != 2 || missing[0].Reason != "starting" {
 		t.Fatalf("at first: %v %v", ok, missing)
 	}
+	r.Await("sb", "for an endpoint")
+	r.Await("fabric", "nobody requires it")
+	if _, missing := r.Ready(); missing[1].Detail != "for an endpoint" || len(r.Conditions()) != 3 {
+		t.Errorf("while it waits: %+v", r.Conditions())
+	}
 	r.SetCondition("sb", true, "in-sync", "")
 	r.SetCondition("dataplane", true, "programmed", "")
+	r.Await("sb", "for nothing any more")
+	if sb := r.Conditions()[2]; sb.Name != "sb" || sb.Detail != "" {
+		t.Errorf("once it has reported: %+v", sb)
+	}
 	if ok, missing := r.Ready(); !ok {
 		t.Fatalf("then: %v", missing)
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -38,6 +39,14 @@ func (f Facts) Role() string {
 		return reason.RoleGateway
 	}
 	return reason.RoleNone
+}
+
+// awaits says what a component waits for whose gateway has ended, and is to start with the facts.
+func (f Facts) awaits() string {
+	if f.SystemID == "" || !f.Gateway {
+		return "the node is no longer a gateway; sluiced removes what it has programmed once Southbound and the local database are in sync"
+	}
+	return fmt.Sprintf("the gateway restarts as chassis %q; it waits until the programs with this chassis' router MAC and VTEP are loaded, and earlier programs forward meanwhile", f.SystemID)
 }
 
 // awaitFacts waits for facts that make the node another one, or none. Facts that

@@ -99,7 +99,7 @@ func (g *Gateway) Run(ctx context.Context, facts <-chan Facts) (Facts, error) {
 	// The tables are told what is wanted before anything looks at them.
 	g.steps.Attach(g)
 	g.daemon.AtWork(g)
-	defer g.leave(ctx)
+	defer func() { g.leave(ctx, next) }()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, running := errgroup.WithContext(running)
@@ -159,9 +159,9 @@ func endsOthers(cancel context.CancelFunc, run func() error) error {
 	return err
 }
 
-// leave takes back what the gateway has reported: it says nothing of the next one.
-// At the end of the process nobody asks any more.
-func (g *Gateway) leave(ctx context.Context) {
+// leave takes back what the gateway has reported: it says nothing of the next one, whose
+// facts are next. At the end of the process nobody asks any more.
+func (g *Gateway) leave(ctx context.Context, next Facts) {
 	close(g.ended)
 	g.daemon.AtWork(nil)
 	g.steps.Detach()
@@ -174,12 +174,13 @@ func (g *Gateway) leave(ctx context.Context) {
 	for _, source := range []string{tables.WaitReports, bgpReports, leakReports, overlapReports, paths.Reports, learnedReports, capabilityReports} {
 		g.reg.Reporter(source).Replace(nil)
 	}
-	g.tunnel.Forget()
+	awaits := next.awaits()
+	g.tunnel.Forget(awaits)
 	g.nextHops.Forget()
-	g.reg.SetCondition("bgp", false, reason.Stopped, "")
-	g.reg.SetCondition("announcements", true, reason.Stopped, "")
+	g.reg.SetCondition("bgp", false, reason.Stopped, awaits)
+	g.reg.SetCondition("announcements", true, reason.Stopped, awaits)
 	g.reg.SetCondition("standby", true, reason.NoStandby, "")
 	if g.flowsSaid {
-		g.reg.SetCondition("flows", true, reason.Stopped, "")
+		g.reg.SetCondition("flows", true, reason.Stopped, awaits)
 	}
 }

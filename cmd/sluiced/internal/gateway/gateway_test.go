@@ -67,12 +67,13 @@ func TestNodeTakesItsReportsAlong(t *testing.T) {
 	}
 	g.reg.SetCondition("bgp", true, reason.InSync, "")
 	g.reg.SetCondition("standby", true, reason.Standby, "2 gateway ports are bound to other nodes and may move to this one")
-	g.leave(t.Context())
+	next := Facts{Gateway: true, SystemID: "b1new"}
+	g.leave(t.Context(), next)
 	if p := g.reg.Problems(); len(p) != 0 {
 		t.Errorf("problems of a node that is gone: %+v", p)
 	}
 	want := []status.Condition{
-		{Name: "announcements", Ready: true, Reason: reason.Stopped}, {Name: "bgp", Reason: reason.Stopped}, {Name: "standby", Ready: true, Reason: reason.NoStandby},
+		{Name: "announcements", Ready: true, Reason: reason.Stopped, Detail: next.awaits()}, {Name: "bgp", Reason: reason.Stopped, Detail: next.awaits()}, {Name: "standby", Ready: true, Reason: reason.NoStandby},
 	}
 	got := g.reg.Conditions()
 	for i := range got {
@@ -80,6 +81,23 @@ func TestNodeTakesItsReportsAlong(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("conditions %+v, want %+v", got, want)
+	}
+}
+
+// What a component waits for whose gateway has ended is said, whatever ended it.
+func TestStoppedSaysWhatItAwaits(t *testing.T) {
+	for name, row := range map[string]struct {
+		next  Facts
+		words []string
+	}{
+		"another name":        {Facts{Gateway: true, SystemID: "b1new"}, []string{`chassis "b1new"`, "router MAC and VTEP are loaded"}},
+		"no gateway any more": {Facts{SystemID: "b1"}, []string{"no longer a gateway", "in sync"}},
+	} {
+		for _, word := range row.words {
+			if got := row.next.awaits(); !strings.Contains(got, word) {
+				t.Errorf("%s: %q does not say %q", name, got, word)
+			}
+		}
 	}
 }
 

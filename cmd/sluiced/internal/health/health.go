@@ -5,6 +5,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ovn-sluice/sluice/controlplane/ovn"
@@ -50,21 +51,50 @@ func (d *Databases) Run(ctx context.Context) error {
 		s := d.status()
 		conditions := databaseConditions(s)
 		settled.keep(conditions, time.Now())
+		d.reg.Await("role", roleAwaits(s))
 		for name, c := range conditions {
 			d.reg.SetCondition(name, c.ready, c.reason, c.detail)
 		}
 		if s.InSync.SB {
 			d.reg.Reporter(settingReports).Replace(doubtful(d.cfg, s))
 		}
-		if s.Publish != nil {
-			d.reg.SetCondition("chassis-private", false, reason.Refused, s.Publish.Error())
-		} else if published {
-			d.reg.SetCondition("chassis-private", true, reason.Published, "")
+		if c, known := ownRows(d.cfg, s); known && (published || !c.ready) {
+			d.reg.SetCondition("chassis-private", c.ready, c.reason, c.detail)
 		}
 		if !published && s.InSync.SB {
 			published = d.publish() == nil
 		}
 	})
+}
+
+// roleAwaits is what says who the node is and what it is for.
+func roleAwaits(s ovn.Status) string {
+	if s.InSync.VSwitch && s.SystemID == "" {
+		return "external_ids:system-id in Open_vSwitch is empty: install OVN on the node, or set ovn.systemID"
+	}
+	return "waits for the components vswitchd and sb, which say what the node is for"
+}
+
+// ownRows is the condition of the node's rows in Southbound. It is not known while Southbound is
+// not in sync, or a write is on its way.
+func ownRows(c *config.Config, s ovn.Status) (out databaseCondition, known bool) {
+	switch {
+	case len(s.Unregistered) > 0:
+		return databaseCondition{reason: reason.NotRegistered, detail: unregistered(c, s)}, true
+	case s.Publish != nil:
+		return databaseCondition{reason: reason.Refused, detail: s.Publish.Error()}, true
+	}
+	return databaseCondition{ready: true, reason: reason.Published}, s.Published
+}
+
+// unregistered says which name Southbound does not have, and what may be done.
+func unregistered(c *config.Config, s ovn.Status) string {
+	from := "external_ids:system-id in Open_vSwitch"
+	if c.OVN.SystemID != "" {
+		from = "ovn.systemID"
+	}
+	return fmt.Sprintf("OVN_Southbound has no row named %q in %s: ovn-controller has not registered this node, or its row was deleted; read ovn-controller's log, and correct %s if the name is wrong; "+
+		"if the node was renamed, delete the chassis of its earlier name: ovn-sbctl chassis-del EARLIER", s.SystemID, strings.Join(s.Unregistered, " and "), from)
 }
 
 // settingReports is the source of what is reported of settings.
@@ -138,6 +168,12 @@ func databaseConditions(s ovn.Status) map[string]databaseCondition {
 	if nb, followed := out["nb"]; followed && !s.Recalled.IsZero() {
 		nb.detail = fmt.Sprintf("its content saved at %s is used; %s", s.Recalled.UTC().Format(time.RFC3339), nb.detail)
 		out["nb"] = nb
+	}
+	if _, followed := out["sb"]; !followed {
+		out["sb"] = databaseCondition{reason: reason.Starting, detail: "waits for the component vswitchd: external_ids:ovn-remote in Open_vSwitch is the endpoint"}
+		if s.InSync.VSwitch {
+			out["sb"] = databaseCondition{reason: reason.Starting, detail: "there is no endpoint: set external_ids:ovn-remote in Open_vSwitch, or ovn.sb"}
+		}
 	}
 	for name, err := range map[string]error{"sb": s.SBErr, "nb": s.NBErr} {
 		if err != nil {

@@ -3,6 +3,7 @@ package health
 import (
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,7 +97,13 @@ func TestDatabaseConditions(t *testing.T) {
 		"away since the start, and remembered": {
 			ovn.Status{InSync: ovn.InSync{VSwitch: true, Recalled: true}, Recalled: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 				Sessions: []ovsdb.Status{session("Open_vSwitch", true), session("OVN_Northbound", false)}},
-			map[string]databaseCondition{"vswitchd": local, "nb": {false, "disconnected", "its content saved at 2026-01-02T03:04:05Z is used; forwarding is unchanged"}},
+			map[string]databaseCondition{"vswitchd": local, "sb": {false, "starting", "there is no endpoint: set external_ids:ovn-remote in Open_vSwitch, or ovn.sb"},
+				"nb": {false, "disconnected", "its content saved at 2026-01-02T03:04:05Z is used; forwarding is unchanged"}},
+		},
+		"nothing has answered since the start": {
+			ovn.Status{Sessions: []ovsdb.Status{session("Open_vSwitch", false)}},
+			map[string]databaseCondition{"vswitchd": {false, "disconnected", "forwarding is unchanged"},
+				"sb": {false, "starting", "waits for the component vswitchd: external_ids:ovn-remote in Open_vSwitch is the endpoint"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +136,53 @@ func TestConditionsWhileFurtherRowsAreRead(t *testing.T) {
 		s.keep(conditions, start.Add(step.after))
 		if conditions["sb"] != step.want {
 			t.Errorf("step %d: %+v, want %+v", i, conditions["sb"], step.want)
+		}
+	}
+}
+
+// What is said of the node's rows is what Southbound has, and names what it does not have.
+func TestConditionOfOwnRows(t *testing.T) {
+	both := []string{"Chassis", "Chassis_Private"}
+	for name, row := range map[string]struct {
+		systemID string
+		status   ovn.Status
+		known    bool
+		reason   string
+		words    []string
+	}{
+		"before Southbound is read":  {"", ovn.Status{SystemID: "a1"}, false, reason.Published, nil},
+		"published":                  {"", ovn.Status{SystemID: "a1", Published: true}, true, reason.Published, nil},
+		"refused":                    {"", ovn.Status{SystemID: "a1", Publish: errors.New("RBAC")}, true, reason.Refused, []string{"RBAC"}},
+		"one row is missing":         {"", ovn.Status{SystemID: "a1", Unregistered: both[1:]}, true, reason.NotRegistered, []string{`"a1" in Chassis_Private:`, "correct external_ids:system-id"}},
+		"both, after a refusal":      {"", ovn.Status{SystemID: "a1", Unregistered: both, Publish: errors.New("RBAC")}, true, reason.NotRegistered, []string{`"a1" in Chassis and Chassis_Private:`, "chassis-del"}},
+		"the configuration names it": {"x9", ovn.Status{SystemID: "x9", Unregistered: both}, true, reason.NotRegistered, []string{`"x9"`, "correct ovn.systemID"}},
+	} {
+		c := config.Default()
+		c.OVN.SystemID = row.systemID
+		got, known := ownRows(c, row.status)
+		if known != row.known || got.reason != row.reason || got.ready != (row.reason == reason.Published) {
+			t.Errorf("%s: %+v, known %v", name, got, known)
+		}
+		for _, word := range row.words {
+			if !strings.Contains(got.detail, word) {
+				t.Errorf("%s: %q does not say %q", name, got.detail, word)
+			}
+		}
+	}
+}
+
+// A component that has reported nothing says what it waits for.
+func TestRoleAwaits(t *testing.T) {
+	for name, row := range map[string]struct {
+		status ovn.Status
+		want   string
+	}{
+		"nothing is read":   {ovn.Status{}, "vswitchd and sb"},
+		"no system-id":      {ovn.Status{InSync: ovn.InSync{VSwitch: true}}, "external_ids:system-id in Open_vSwitch is empty"},
+		"Southbound is not": {ovn.Status{SystemID: "a1", InSync: ovn.InSync{VSwitch: true}}, "vswitchd and sb"},
+	} {
+		if got := roleAwaits(row.status); !strings.Contains(got, row.want) {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -67,6 +67,7 @@ type Start func(ctx context.Context, facts gateway.Facts) (Runner, error)
 // sluiced starts it again.
 func (r *Role) Run(ctx context.Context, start Start) error {
 	var facts gateway.Facts
+	r.reg.Await("dataplane", "waits for the component role, which says what the node is for")
 	wait := func() {
 		next, cancel := context.WithTimeout(ctx, plane.Retry)
 		defer cancel()
@@ -87,6 +88,7 @@ func (r *Role) Run(ctx context.Context, start Start) error {
 			wait()
 			continue
 		}
+		r.reg.Await("dataplane", fmt.Sprintf("maps and programs are being loaded for chassis %q", facts.SystemID))
 		g, err := start(ctx, facts)
 		if err == nil {
 			if facts, err = g.Run(ctx, r.facts); err != nil {
@@ -107,6 +109,7 @@ func (r *Role) Run(ctx context.Context, start Start) error {
 // says for sure that it is none.
 func (r *Role) retire(ctx context.Context) {
 	if !r.steps.OVNInSync() {
+		r.reg.Await("dataplane", "waits for the components sb and vswitchd; then what an earlier gateway has left is removed")
 		return
 	}
 	things, err := owned.List(ctx, r.sw, r.cfg.Dataplane.BPFFS)

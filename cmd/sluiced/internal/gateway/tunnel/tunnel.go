@@ -248,13 +248,14 @@ func (t *Tunnel) Problem() (why, text string) {
 // NoVTEP says why the node does not have its VTEP; empty: it does.
 func (t *Tunnel) NoVTEP() string { return t.vtep.gate() }
 
-// Forget deletes the gateway's reports. LookAtVTEP reports nothing after it.
-func (t *Tunnel) Forget() {
+// Forget deletes the gateway's reports. LookAtVTEP reports nothing after it. awaits is what the
+// next gateway waits for.
+func (t *Tunnel) Forget(awaits string) {
 	t.vtep.mu.Lock()
 	t.vtep.forgotten = true
 	t.reg.Reporter(hostReports).Replace(nil)
 	t.vtep.mu.Unlock()
 	if t.broken.Load() != nil {
-		t.reg.SetCondition("fabric", true, reason.Stopped, "")
+		t.reg.SetCondition("fabric", true, reason.Stopped, awaits)
 	}
 }

@@ -35,11 +35,11 @@ func TestLostVTEPOfAGatewayThatHasEnded(t *testing.T) {
 		if o, told := reg.Get(hostReports, "vtep", vtep); !told || o.Reason != reason.NoVTEP {
 			t.Errorf("%s: %+v", vtep, o)
 		}
-		works.Forget()
+		works.Forget("the programs")
 		if p := reg.Problems(); len(p) != 0 {
 			t.Errorf("%s: after the end %+v", vtep, p)
 		}
-		ended.Forget()
+		ended.Forget("the programs")
 		ended.LookAtVTEP(nil)
 		if p := reg.Problems(); len(p) != 0 {
 			t.Errorf("%s: looked at after the end: %+v", vtep, p)
