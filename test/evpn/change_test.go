@@ -233,47 +233,12 @@ func TestRouterDetached(t *testing.T) {
 		w.unreachable("a-red1", addrB4, addrB6)
 		w.nb("b", "lrp-add", lab.RouterName("red"), lrp, mac, "10.20.0.1/24", "fd00:20::1/64")
 		w.announced("b1", vniRed, redRoutes...)
-		healed := masked{}
-		w.reachHealing(healed, "b1", "b-red1", "10.20.0.1", "fd00:20::1")
-		w.reachHealing(healed, "b1", "a-red1", addrB4, addrB6)
-		w.Logf("%v", healed)
+		mended := masked{}
+		w.reachRenewed(mended, "b1", "b-red1", "10.20.0.1", "fd00:20::1")
+		w.reachRenewed(mended, "b1", "a-red1", addrB4, addrB6)
+		w.Logf("%v", mended)
 	})
 	w.clean()
-}
-
-// mostMended is how often a test mends each fault of others'.
-const mostMended = 2
-
-// reachHealing waits until a VM reaches addresses behind a router port that was
-// deleted and made again. Two faults of others' are mended meanwhile: the incremental
-// engine of OVN 23.03's ovn-controller at times forgets flows of such a port, and a
-// recomputation brings them back; and Open vSwitch 3.1 at times takes a datapath flow
-// for changed that it could not change, and leaves it as long as packets come.
-//
-// Mending may mask that Sluice's flows came too late for a packet that made a datapath flow, or that
-// OVN was told the wrong thing. So it begins when Sluice has nothing to do any more on any
-// chassis, is told of with what it was for, and is bounded in the test.
-func (w *world) reachHealing(healed masked, chassis, vm string, addrs ...string) {
-	w.Helper()
-	heal := []struct{ kind, command string }{{recomputed, recomputeCommand}, {purged, purgeCommand}}
-	w.clean()
-	for _, addr := range addrs {
-		tries := 0
-		w.eventually(vm+" reaches "+addr, func() error {
-			out, err := w.Exec(w.Context(), vm, "ping", "-n", "-c1", "-W1", addr)
-			if tries++; err == nil || tries%5 != 0 {
-				return err
-			}
-			h := heal[(tries/5-1)%len(heal)]
-			if healed.times(h.kind) == mostMended {
-				return fmt.Errorf("%w; not mended any more, since that was done %d times: %s", err, mostMended, h.kind)
-			}
-			healed.add(h.kind, vm+" does not reach "+addr, 0)
-			w.Logf("%s: %s, for: %s does not reach %s: %s", chassis, h.kind, vm, addr, out)
-			w.exec(chassis, "sh", "-c", h.command)
-			return err
-		})
-	}
 }
 
 // Garbage on one port is that object's error, in status, metric and one line of

@@ -37,13 +37,13 @@ func TestGatewayPortIsMadeAgain(t *testing.T) {
 		_, _ = w.NB(background, "b", on("public")...)
 		_, _ = w.NB(background, "b", "--if-exists", "ls-del", "public9")
 	})
-	healed := masked{}
+	mended := masked{}
 	back := func(vlan uint16) {
 		w.Helper()
 		w.announced("b1", vniRed, routes...)
 		// ovn-controller 23.03 at times goes on sending the router's packets to the localnet port
 		// of the network before, as ofproto/trace shows.
-		w.reachHealing(healed, "b1", "b-red1", "10.10.0.11", "fd00:10::11")
+		w.reachRenewed(mended, "b1", "b-red1", "10.10.0.11", "fd00:10::11")
 		w.connected()
 		w.clean()
 		var red status.VRF
