@@ -56,7 +56,8 @@ const answerTime = 10 * time.Second
 // tunnels, ovn-controller there takes the other chassis for dead and claims the gateways
 // for a moment. That is not Sluice's, and is counted apart, as far as such moves go: what
 // OVN does in a while for a gateway that was claimed, and twice that for tunnels, since
-// gateways go and come back. How often that may be is bounded (chaosBounds).
+// gateways go and come back. What edits cost pairs that they do not touch (allowed) is counted
+// with it. How often that may be, and how many packets of the whole run, is bounded (chaosBounds).
 func (c *chaos) blameless(from, to time.Time, when string, events []event) {
 	c.Helper()
 	flapped, claimed := c.flapped(), c.claimed()
@@ -74,6 +75,9 @@ func (c *chaos) blameless(from, to time.Time, when string, events []event) {
 		moves, kind := excuse(events, p, flapped, claimed)
 		switch {
 		case l.lost <= int(most):
+			if !slices.ContainsFunc(events, func(e event) bool { return e.touches(p) }) {
+				excused[brushed] += l.lost
+			}
 		case l.lost <= int(most+moves):
 			what += ": more than " + fmt.Sprint(most) + ", but OVN lost tunnels or moved gateways meanwhile"
 			excused[kind] += l.lost - int(most)

@@ -70,7 +70,7 @@ func (c *chaos) summary() {
 	}
 	c.Logf("%d rounds, %d packets of %d pairs, %d lost:%s\n%v\n%v",
 		len(c.history), packets, len(c.traffic.pairs), lost, strings.Join(c.history, ""), c.costs, c.masked)
-	for _, problem := range c.masked.exceeded(chaosBounds(len(c.history)), packets) {
+	for _, problem := range c.masked.exceeded(chaosBounds(len(c.history))) {
 		c.Error(problem)
 	}
 }

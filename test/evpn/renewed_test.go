@@ -29,7 +29,7 @@ func (w *world) reachRenewed(mended masked, chassis, vm string, addrs ...string)
 		_, _ = w.Exec(w.Context(), vm, "ping", "-n", "-c2", "-i0.2", "-W1", addr)
 	}
 	w.renew(mended, chassis)
-	for _, problem := range mended.exceeded(bounds{each: mostMended, sum: mostMended + 1}, 0) {
+	for _, problem := range mended.exceeded(bounds{each: mostMended, sum: mostMended + 1}) {
 		w.Error(problem)
 	}
 	w.reach(vm, addrs...)
