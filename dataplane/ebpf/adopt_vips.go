@@ -34,7 +34,7 @@ func (s *store) adoptVIPs() error {
 	}
 	s.lb.first = n == 0
 	for k, v := range s.lb.vips {
-		if _, taken := s.lb.stats.keys[v.Stats]; taken || v.Stats == 0 || s.lb.value(k, v) == (intent.VIP{}) {
+		if _, taken := s.lb.stats.keys[v.Stats]; taken || v.Stats == 0 || !emptied(v) && s.lb.value(k, v) == (intent.VIP{}) {
 			// Nobody but Sluice may have written it. It comes again with its own table.
 			delete(s.lb.vips, k)
 			if err := s.unlessReadOnly(func() error { return s.drop(bpfMapVipsV2, k) }); err != nil {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
@@ -31,6 +29,23 @@ func (f Flow) ends() (intent.VIPKey, backendKey) {
 	return vip, backend
 }
 
+// emptied tells whether a row is that of a VIP that is being deleted.
+func emptied(v bpfVip) bool { return v.Table == 0 && bpfVipFlags(v.Flags) == bpfVipFlagsVIP_FLUSH }
+
+// emptied tells the same of the VIP of a flow that names no backend of its own: one that was left
+// to OVN, or answers alone. What was of all ports is of a port's own VIP as soon as there is one.
+func (b *balancing) emptied(f Flow) bool {
+	end := f.Becomes
+	if f.OVN {
+		end = f.Key.Dst
+	}
+	k := vipKernelKey(intent.VIPKey{VNI: f.Key.VNI, Protocol: f.Key.Protocol, Addr: end.Addr(), Port: end.Port()})
+	if _, own := b.vips[k]; !own {
+		k.Port = 0
+	}
+	return emptied(b.vips[k])
+}
+
 // endFlows ends the flows of VIPs that lead to none of their backends, if some are to end.
 // What fails is tried again with the next row.
 func (s *store) endFlows() error {
@@ -45,6 +60,7 @@ func (s *store) endFlows() error {
 			has[key][b] = true
 		}
 	}
+	pinned.Settle() // a program may be about to begin a flow by what a row was
 	err := s.endWhich(func(vip intent.VIPKey, backend backendKey) bool {
 		its, ends := has[vip]
 		return ends && !its[backend]
@@ -69,7 +85,8 @@ func (s *store) endLeft() error {
 	return s.endFlows()
 }
 
-// endWhich removes the rows of flows from VIPs to backends, in both directions.
+// endWhich removes the rows of flows from VIPs to backends, in both directions, and those of VIPs
+// that are emptied.
 func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 	sessions := map[bpfSessionKey]bpfSession{}
 	_, err := pinned.Walk(s.t[bpfMapSessionsV1], func(k bpfSessionKey, v bpfSession) {
@@ -78,21 +95,20 @@ func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 		}
 	})
 	// The client's port may have another flow by now.
-	gone := sweepRows(s.t[bpfMapSessionsV1], sessions, func(is, was bpfSession) bool {
+	_, failed := pinned.DeleteSame(s.t[bpfMapSessionsV1], sessions, func(is, was bpfSession) bool {
 		return is.Vip == was.Vip && is.VipPort == was.VipPort && is.Backend == was.Backend && is.Port == was.Port
 	})
-	err = mapError(bpfMapSessionsV1, errors.Join(err, gone.err))
-	var flows []bpfFlowKey
-	_, failed := pinned.Walk(s.t[bpfMapFlowsV4], func(k bpfFlowKey, v bpfFlow) {
-		if f := flowOf(k, v, 0); f.ToVIP && ends(f.ends()) {
-			flows = append(flows, k, f.answers())
+	err = mapError(bpfMapSessionsV1, errors.Join(err, failed))
+	flows := map[bpfFlowKey]bpfFlow{}
+	_, walked := pinned.Walk(s.t[bpfMapFlowsV4], func(k bpfFlowKey, v bpfFlow) {
+		switch f := flowOf(k, v, 0); {
+		case f.ToVIP && ends(f.ends()):
+			flows[k], flows[f.answers()] = v, bpfFlow{}
+		case !f.ToVIP && !f.Direct && s.lb.emptied(f):
+			flows[k] = v
 		}
 	})
-	for _, k := range flows {
-		// What the programs have given to another flow meanwhile is gone already.
-		if gone := s.t[bpfMapFlowsV4].Delete(k); gone != nil && !errors.Is(gone, ebpf.ErrKeyNotExist) {
-			failed = errors.Join(failed, gone)
-		}
-	}
-	return errors.Join(err, mapError(bpfMapFlowsV4, failed))
+	// What the programs have given to another flow meanwhile is gone already.
+	_, failed = pinned.DeleteSame(s.t[bpfMapFlowsV4], flows, func(bpfFlow, bpfFlow) bool { return true })
+	return errors.Join(err, mapError(bpfMapFlowsV4, errors.Join(walked, failed)))
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/ovn-sluice/sluice/dataplane/ebpf/pinned"
 )
 
@@ -35,7 +33,8 @@ func (d *Dataplane) sweepSessions(now uint32) error {
 			gone[k] = v
 		}
 	})
-	return d.swept(bpfMapSessionsV1, count, rows, err, sweepRows(m, gone, func(is, was bpfSession) bool { return is.Seen == was.Seen && is.State == was.State }))
+	swept, failed := pinned.DeleteSame(m, gone, func(is, was bpfSession) bool { return is.Seen == was.Seen && is.State == was.State })
+	return d.swept(bpfMapSessionsV1, count, rows-swept, err, failed)
 }
 
 func (d *Dataplane) sweepFlows(now uint32) error {
@@ -63,41 +62,19 @@ func (d *Dataplane) sweepFlows(now uint32) error {
 			gone[k], gone[answers] = v, w
 		}
 	}
-	return d.swept(bpfMapFlowsV4, count, rows, err, sweepRows(m, gone, func(is, was bpfFlow) bool { return is.Seen == was.Seen && is.State == was.State }))
+	swept, failed := pinned.DeleteSame(m, gone, func(is, was bpfFlow) bool { return is.Seen == was.Seen && is.State == was.State })
+	return d.swept(bpfMapFlowsV4, count, rows-swept, err, failed)
 }
 
-// sweeping is what became of rows that were to go.
-type sweeping struct {
-	gone int
-	err  error
-}
-
-// sweepRows removes the rows that are the same as they were when they were read: a port that is
-// used again has a new flow, by the row of the old one.
-func sweepRows[K comparable, V any](m *ebpf.Map, rows map[K]V, same func(is, was V) bool) (out sweeping) {
-	for k, v := range rows {
-		var is V
-		if failed := m.Lookup(k, &is); failed != nil || !same(is, v) {
-			continue
-		}
-		if failed := m.Delete(k); failed == nil || errors.Is(failed, ebpf.ErrKeyNotExist) {
-			out.gone++
-		} else {
-			out.err = errors.Join(out.err, failed)
-		}
-	}
-	return out
-}
-
-// swept takes note of how many rows a map has left.
-func (d *Dataplane) swept(name string, count counting, rows int, err error, s sweeping) error {
-	if err == nil {
-		count.end(rows - s.gone)
+// swept takes note of how many rows a map has left, unless it could not be read.
+func (d *Dataplane) swept(name string, count counting, left int, read, failed error) error {
+	if read == nil {
+		count.end(left)
 	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	d.store.rows[name] = rows - s.gone
-	return mapError(name, errors.Join(err, s.err))
+	d.store.rows[name] = left
+	return mapError(name, errors.Join(read, failed))
 }
 
 // answers is the row of the other direction of a flow to a VIP.

@@ -294,8 +294,8 @@ func (s *store) writeAnswer(member backendKey) error {
 	return s.put(bpfMapAnswersV2, &k, &row)
 }
 
-// Delete removes rows. Flows that are known go on, unless the VIP says that they end: that
-// is before it goes, since nothing tells of it after that.
+// Delete removes rows, each after the sessions of its VIP: nothing tells of these after that, and
+// a VIP that is added again would find them.
 func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
@@ -320,14 +320,15 @@ func (v *VIPs) Delete(_ context.Context, keys []intent.VIPKey) []error {
 	return out
 }
 
-// emptyVIP has the flows of a VIP be to end that says so, and no more of them begin.
+// emptyVIP has no more sessions of a VIP begin, and those that there are be to end. The row says
+// so also to the process after one that was killed meanwhile: see endLeft.
 func (s *store) emptyVIP(key intent.VIPKey) error {
 	k := vipKernelKey(key)
 	old, had := s.lb.vips[k]
-	if !had || !flushes(old) {
+	if !had {
 		return nil
 	}
-	row := bpfVip{Stats: old.Stats, Flags: uint16(bpfVipFlagsVIP_OVN | bpfVipFlagsVIP_FLUSH)}
+	row := bpfVip{Stats: old.Stats, Flags: uint16(bpfVipFlagsVIP_FLUSH)}
 	if err := s.put(bpfMapVipsV2, &k, &row); err != nil {
 		return err
 	}

@@ -189,26 +189,3 @@ func NewMap(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 func SameLayout(m *ebpf.Map, spec *ebpf.MapSpec) bool {
 	return m.Type() == spec.Type && m.KeySize() == spec.KeySize && m.ValueSize() == spec.ValueSize
 }
-
-// Walk reads all rows of a hash or trie in batches; a map that is not there has none.
-func Walk[K, V any](m *ebpf.Map, each func(K, V)) (n int, err error) {
-	if m == nil {
-		return 0, nil
-	}
-	const batch = 4096
-	keys, values := make([]K, batch), make([]V, batch)
-	var at ebpf.MapBatchCursor
-	for {
-		c, err := m.BatchLookup(&at, keys, values, nil)
-		for i := range c {
-			each(keys[i], values[i])
-		}
-		n += c
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
-}
