@@ -15,6 +15,7 @@ type Clients struct {
 	group[*Clients]
 	inSync  func() bool
 	leaving leaving
+	renewed renewals
 }
 
 // clientsRelist is how often taps are looked at: programs are taken off without an event.
@@ -38,9 +39,11 @@ var clientVIPs = table[*Clients, intent.VIPKey, intent.VIP]{
 	of: intent.ClientVIPs, from: fromOVN,
 	options: func(c *Clients, _ Options) reconcile.TableOptions[intent.VIPKey, intent.VIP] {
 		return reconcile.TableOptions[intent.VIPKey, intent.VIP]{
-			Hold:   func(intent.VIPKey, intent.VIP) bool { return !c.inSync() },
-			Linger: func(k intent.VIPKey, _ intent.VIP) bool { return c.deserted(k.VNI) },
-			Await:  c.awaitVIP,
+			Hold:    func(intent.VIPKey, intent.VIP) bool { return !c.inSync() },
+			Linger:  func(k intent.VIPKey, _ intent.VIP) bool { return c.deserted(k.VNI) },
+			Await:   c.awaitVIP,
+			Gate:    func(k intent.VIPKey, _ intent.VIP) error { return c.renewed.gate(Of(c, intent.ClientVIPs), k) },
+			Observe: func(e []reconcile.Event[intent.VIPKey]) { c.renewed.removed(c.Pipeline, Of(c, intent.ClientVIPs), e) },
 		}
 	},
 }
@@ -57,7 +60,7 @@ var clients = table[*Clients, intent.TapClientKey, intent.TapClient]{
 // NewClients makes the tables, empty. It does no I/O. inSync tells whether the databases of
 // OVN are: a row that is not wanted stays until they are.
 func NewClients(d Drivers, inSync func() bool, opts Options) *Clients {
-	c := &Clients{inSync: inSync, leaving: leaving{now: time.Now, of: map[intent.TapClientKey]left{}}}
+	c := &Clients{inSync: inSync, leaving: leaving{now: time.Now, of: map[intent.TapClientKey]left{}}, renewed: renewals{}}
 	c.begin(c, clientsOrder, d, opts, clientsRelist)
 	c.leaving.wake = func(after time.Duration) { time.AfterFunc(after, c.Pipeline.Kick) }
 	return c
@@ -67,7 +70,13 @@ func NewClients(d Drivers, inSync func() bool, opts Options) *Clients {
 func (c *Clients) Set(all wanted.Set) { c.setAll(c, all) }
 
 // Update changes them. Call it inside an update of the pipeline.
-func (c *Clients) Update(d wanted.Difference) { c.updateAll(c, d) }
+func (c *Clients) Update(d wanted.Difference) {
+	c.updateAll(c, d)
+	// VMs have left by now that leave with this change: the VIPs of their switch stay for them.
+	for _, k := range wanted.Of(d, intent.ClientVIPs).Delete {
+		c.renewed.deleted(Of(c, intent.ClientVIPs), k, !c.inSync() || c.deserted(k.VNI))
+	}
+}
 
 // awaitVIP leaves a VIP as it is until the programs know where frames for all of its
 // backends go: they drop what the table leads to another one.

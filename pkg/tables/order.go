@@ -139,6 +139,7 @@ var vips = table[*Tables, intent.VIPKey, intent.VIP]{
 	options: func(t *Tables, _ Options) reconcile.TableOptions[intent.VIPKey, intent.VIP] {
 		return reconcile.TableOptions[intent.VIPKey, intent.VIP]{
 			Hold: func(k intent.VIPKey, _ intent.VIP) bool { return t.holdVIPs(k.VNI) }, Await: t.awaitVIP,
+			Gate:    func(k intent.VIPKey, _ intent.VIP) error { return t.renewed.gate(Of(t, intent.VIPs), k) },
 			Behind:  untilWithdrawn(t, func(k intent.VIPKey, _ intent.VIP) intent.VNI { return k.VNI }),
 			Observe: t.vipsChanged,
 		}

@@ -61,14 +61,15 @@ type Tables struct {
 	src Sources
 	// paths says which tables have the routes of a VRF, where that is not Routes
 	// alone. Guarded by the pipeline.
-	paths map[intent.VNI]carried
-	moves *moves
-	ways  *ways
+	paths   map[intent.VNI]carried
+	moves   *moves
+	ways    *ways
+	renewed renewals
 }
 
 // New makes the tables, empty. It does no I/O.
 func New(d Drivers, src Sources, opts Options) *Tables {
-	t := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends)}
+	t := &Tables{src: src, paths: map[intent.VNI]carried{}, moves: newMoves(), ways: newWays(opts.Backends), renewed: renewals{}}
 	t.begin(t, order, d, opts, 0)
 	return t
 }

@@ -37,6 +37,7 @@ func (t *Tables) followVIPs(set map[intent.VIPKey]intent.VIP, gone []intent.VIPK
 		if old, had := Of(t, intent.VIPs).LookupLocked(k); had {
 			left = t.leave(old, intent.VIP{Key: k, Flush: old.Flush}) || left
 			t.ways.remove(k)
+			t.renewed.deleted(Of(t, intent.VIPs), k, t.holdVIPs(k.VNI))
 		}
 	}
 	for k, v := range set {
@@ -118,8 +119,9 @@ func (g gates) served(k intent.VIPKey) error {
 	return err
 }
 
-// vipsChanged opens and closes the gates of addresses.
+// vipsChanged opens and closes the gates of addresses, and of VIPs that were added again.
 func (t *Tables) vipsChanged(events []reconcile.Event[intent.VIPKey]) {
+	t.renewed.removed(t.Pipeline, Of(t, intent.VIPs), events)
 	var hit []intent.RouteKey
 	t.Pipeline.View(func() {
 		for _, e := range events {
