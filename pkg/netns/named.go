@@ -38,6 +38,9 @@ func Create(path string, prepare func() error) (Namespace, error) {
 	if err := share(filepath.Dir(path)); err != nil {
 		return Namespace{}, fmt.Errorf("network namespace %s: %w", path, err)
 	}
+	if !Vacant(path) {
+		return Namespace{}, fmt.Errorf("network namespace %s: something else has the name: %w", path, fs.ErrExist)
+	}
 	if err := touch(path); err != nil {
 		return Namespace{}, fmt.Errorf("network namespace %s: %w", path, err)
 	}
@@ -54,18 +57,25 @@ func Create(path string, prepare func() error) (Namespace, error) {
 	return At(path), nil
 }
 
+// Vacant tells whether a namespace can be made by the name: nothing has it, or an empty file that a
+// crash left. A directory, a link, a socket, a file with something in it or one that is mounted there
+// is somebody's.
+func Vacant(path string) bool {
+	var s unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE|unix.STATX_SIZE, &s)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return s.Mode&unix.S_IFMT == unix.S_IFREG && s.Size == 0 && s.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
+}
+
 // touch makes the file, or finds the empty one that a crash left.
 func touch(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o444)
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o444)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > 0) {
-		return fs.ErrExist
-	}
-	return err
+	return f.Close()
 }
 
 // outside makes the namespace, with the thread in it, and brings the thread back.

@@ -3,10 +3,12 @@ package netns_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -150,6 +152,29 @@ func TestCreateFails(t *testing.T) {
 	if _, err := netns.Create(dir+"/other", func() error { return nil }); !errors.Is(err, os.ErrExist) {
 		t.Errorf("in place of another file: %v", err)
 	}
+	taken := map[string]func(path string) error{
+		"directory":            func(path string) error { return os.Mkdir(path, 0o755) },
+		"dangling link":        func(path string) error { return os.Symlink(path+"-nowhere", path) },
+		"socket":               func(path string) error { l, err := net.Listen("unix", path); _ = l; return err },
+		"mount of a file":      func(path string) error { return mountEmpty(t, path) },
+		"link to another file": func(path string) error { return os.Symlink(dir+"/other", path) },
+	}
+	for name, take := range taken {
+		path := dir + "/" + strings.ReplaceAll(name, " ", "-")
+		if err := take(path); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadDir(dir)
+		if _, err := netns.Create(path, func() error { return nil }); !errors.Is(err, os.ErrExist) {
+			t.Errorf("in place of a %s: %v", name, err)
+		}
+		if there, err := netns.Exists(path); there || err != nil && name != "dangling link" {
+			t.Errorf("a %s: %t, %v", name, there, err)
+		}
+		if after, _ := os.ReadDir(dir); len(after) != len(before) {
+			t.Errorf("in place of a %s something was made: %v, was %v", name, after, before)
+		}
+	}
 	if err := os.WriteFile(dir+"/ns", nil, 0o444); err != nil {
 		t.Fatal(err)
 	}
@@ -162,4 +187,16 @@ func TestCreateFails(t *testing.T) {
 	if err := netns.Remove(dir + "/ns"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// mountEmpty mounts an empty file on another one.
+func mountEmpty(t *testing.T, path string) error {
+	from := t.TempDir() + "/empty"
+	for _, file := range []string{from, path} {
+		if err := os.WriteFile(file, nil, 0o444); err != nil {
+			return err
+		}
+	}
+	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+	return unix.Mount(from, path, "none", unix.MS_BIND, "")
 }

@@ -35,8 +35,47 @@ func (n Names) dir() string { return cmp.Or(n.Dir, netns.RunDir) }
 
 func (n Names) prefix() string { return cmp.Or(n.Prefix, DefaultPrefix) }
 
-// ProxyPath is the file of the proxy's namespace.
-func (n Names) ProxyPath() string { return filepath.Join(n.dir(), cmp.Or(n.Proxy, DefaultProxy)) }
+// proxyNames are how many names the proxy's namespace may have.
+const proxyNames = 9
+
+// ProxyPath is the file of the proxy's namespace: the one that is Sluice's, else the first name that
+// is vacant. Where something else has the name, be it a directory, a link, a file or a namespace of
+// somebody, a number is behind it: that is not Sluice's to remove, and VMs would have no answer until
+// somebody does.
+func (n Names) ProxyPath() string {
+	ours, vacant := n.proxy()
+	return cmp.Or(ours, vacant, n.proxyPath(1))
+}
+
+// ProxyServed is ProxyPath for the proxy itself, which waits by the first name until the namespace is made.
+func (n Names) ProxyServed() string {
+	ours, _ := n.proxy()
+	return cmp.Or(ours, n.proxyPath(1))
+}
+
+// proxyPath is the file by one of the names.
+func (n Names) proxyPath(number int) string {
+	path := filepath.Join(n.dir(), cmp.Or(n.Proxy, DefaultProxy))
+	if number == 1 {
+		return path
+	}
+	return fmt.Sprintf("%s-%d", path, number)
+}
+
+// proxy looks for the namespace that is Sluice's, and for the first name that nobody has.
+func (n Names) proxy() (ours, vacant string) {
+	for i := range proxyNames {
+		path := n.proxyPath(i + 1)
+		there, mine, err := space{path, mark}.ours()
+		if mine || there && err != nil { // whoever uses the namespace is told
+			return path, vacant
+		}
+		if vacant == "" && netns.Vacant(path) {
+			vacant = path
+		}
+	}
+	return "", vacant
+}
 
 // Path is the file of a network's namespace.
 func (n Names) Path(network string) string { return filepath.Join(n.dir(), n.prefix()+network) }

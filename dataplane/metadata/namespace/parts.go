@@ -23,7 +23,7 @@ type Part struct {
 func (p Part) Foreign() bool { return p.There && !p.Ours }
 
 // Parts are those that Ensure makes. It reads only.
-func (p *Proxy) Parts() ([]Part, error) { return p.pair.parts(p.config.Node) }
+func (p *Proxy) Parts() ([]Part, error) { return p.pair().parts(p.config.Node) }
 
 // Parts are those that Apply makes for a network. It reads only.
 func (d *Networks) Parts(network string) ([]Part, error) {

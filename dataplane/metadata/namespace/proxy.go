@@ -61,18 +61,20 @@ type ProxyConfig struct {
 }
 
 // Proxy makes and removes the proxy's namespace.
-type Proxy struct {
-	config ProxyConfig
-	pair   pair
-}
+type Proxy struct{ config ProxyConfig }
 
 // NewProxy does no I/O.
 func NewProxy(config ProxyConfig) *Proxy {
-	return &Proxy{config, pair{space{config.Names.ProxyPath(), mark}, ProxyHost, ProxyInside, hostMAC, insideMAC}}
+	return &Proxy{config}
+}
+
+// pair is in the namespace by the name that it has, or is to have.
+func (p *Proxy) pair() pair {
+	return pair{space{p.config.Names.ProxyPath(), mark}, ProxyHost, ProxyInside, hostMAC, insideMAC}
 }
 
 // Namespace is where the proxy listens.
-func (p *Proxy) Namespace() netns.Namespace { return p.pair.space.namespace() }
+func (p *Proxy) Namespace() netns.Namespace { return p.pair().space.namespace() }
 
 func (p *Proxy) inner() inner {
 	return inner{
@@ -95,10 +97,10 @@ func (p *Proxy) Ensure(ctx context.Context) (out taps.Proxy, err error) {
 }
 
 func (p *Proxy) ensure(ctx context.Context, h *netlink.Handle) (taps.Proxy, error) {
-	if err := p.pair.space.ensure(); err != nil {
+	if err := p.pair().space.ensure(); err != nil {
 		return taps.Proxy{}, err
 	}
-	outer, err := p.pair.ensure(h, func() error { return nil })
+	outer, err := p.pair().ensure(h, func() error { return nil })
 	if err != nil {
 		return taps.Proxy{}, err
 	}
@@ -188,12 +190,12 @@ func waysMissing(h *netlink.Handle, l netlink.Link) (out []way, err error) {
 
 // Check says what Ensure would change, but for the program.
 func (p *Proxy) Check() (out []string, err error) {
-	there, ours, err := p.pair.space.ours()
+	there, ours, err := p.pair().space.ours()
 	if err != nil || !there {
-		return []string{p.pair.space.String() + " is missing"}, err
+		return []string{p.pair().space.String() + " is missing"}, err
 	}
 	if !ours {
-		return []string{p.pair.space.String() + " is not Sluice's"}, nil
+		return []string{p.pair().space.String() + " is not Sluice's"}, nil
 	}
 	err = p.config.Node.Netlink(func(h *netlink.Handle) error {
 		outer, err := kernel.Find(h, ProxyHost)
@@ -203,11 +205,11 @@ func (p *Proxy) Check() (out []string, err error) {
 		case outer == nil:
 			out = append(out, ProxyHost+" is missing")
 			return nil
-		case !p.pair.marked(outer):
+		case !p.pair().marked(outer):
 			out = append(out, ProxyHost+" is not Sluice's")
 			return nil
 		}
-		if joined, err := p.pair.joined(h, outer); err != nil || !joined {
+		if joined, err := p.pair().joined(h, outer); err != nil || !joined {
 			out = append(out, ProxyHost+" does not lead to the proxy")
 			return err
 		}
@@ -245,13 +247,13 @@ func (p *Proxy) checkInside(h *netlink.Handle) ([]string, error) {
 
 // Exists tells whether anything of it is there and Sluice's.
 func (p *Proxy) Exists() (bool, error) {
-	_, ours, err := p.pair.space.ours()
+	_, ours, err := p.pair().space.ours()
 	if err != nil || ours {
 		return ours, err
 	}
 	err = p.config.Node.Netlink(func(h *netlink.Handle) error {
 		l, err := kernel.Find(h, ProxyHost)
-		ours = err == nil && l != nil && (p.pair.marked(l) || p.pair.unfinished(l))
+		ours = err == nil && l != nil && (p.pair().marked(l) || p.pair().unfinished(l))
 		return err
 	})
 	return ours, err
@@ -259,5 +261,5 @@ func (p *Proxy) Exists() (bool, error) {
 
 // Remove takes the pair away, and the namespace.
 func (p *Proxy) Remove() error {
-	return errors.Join(p.config.Node.Netlink(p.pair.remove), p.pair.space.remove())
+	return errors.Join(p.config.Node.Netlink(p.pair().remove), p.pair().space.remove())
 }

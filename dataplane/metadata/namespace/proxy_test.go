@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -175,9 +176,8 @@ func TestProxyAttachFails(t *testing.T) {
 // What is not Sluice's is an error, and stays as it is.
 func TestProxyForeign(t *testing.T) {
 	for name, script := range map[string]string{
-		"namespace": "ip netns add NS-proxy",
-		"device":    "ip -n NS link add sluice-md0 type bridge",
-		"veth":      "ip -n NS link add sluice-md0 type veth peer name x",
+		"device": "ip -n NS link add sluice-md0 type bridge",
+		"veth":   "ip -n NS link add sluice-md0 type veth peer name x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -191,12 +191,64 @@ func TestProxyForeign(t *testing.T) {
 			if !errors.Is(err, reconcile.ErrForeign) {
 				t.Errorf("removal: %v", err)
 			}
-			after := n.run("ip -d link") + strings.Join(n.spaces(), " ")
-			if name != "namespace" {
-				after = strings.TrimSuffix(after, n.names.ProxyPath())
-			}
-			if after != before {
+			if after := strings.TrimSuffix(n.run("ip -d link")+strings.Join(n.spaces(), " "), n.names.ProxyPath()); after != before {
 				t.Errorf("%s\nwas\n%s", after, before)
+			}
+		})
+	}
+}
+
+// Where something else has the name of the namespace it is made by another one, and that stays as it
+// is; when that has gone the namespace keeps its name.
+func TestProxyNameTaken(t *testing.T) {
+	for name, script := range map[string]string{
+		"directory":                  "mkdir AT",
+		"dangling link":              "ln -s AT-nowhere AT",
+		"link to a file":             "touch DIR/file; ln -s DIR/file AT",
+		"link to itself":             "ln -s AT AT",
+		"file":                       "echo text > AT",
+		"bind mount of a file":       "echo text > DIR/file; touch AT; mount --bind DIR/file AT",
+		"bind mount of an empty one": "touch DIR/file AT; mount --bind DIR/file AT",
+		"socket":                     "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"AT\")'",
+		"namespace of somebody":      "ip netns add $(basename AT)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			at := n.names.ProxyPath()
+			n.host(strings.NewReplacer("AT", at, "DIR", t.TempDir()).Replace(script))
+			look := func() string {
+				out, err := exec.Command("sh", "-c", "stat -c '%F %i %s %m' "+at+"; ls -d "+at+"*; true").CombinedOutput()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(out)
+			}
+			before := look()
+			p := n.proxy(nil)
+			if _, err := p.Ensure(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n.check(p)
+			inside := n.names.ProxyPath()
+			if inside != at+"-2" || n.names.ProxyServed() != inside {
+				t.Errorf("it is %s, and the proxy serves %s", inside, n.names.ProxyServed())
+			}
+			if out := n.in(inside, "ip addr"); !strings.Contains(out, "169.254.169.254/32") {
+				t.Errorf("addresses: %s", out)
+			}
+			if after := strings.ReplaceAll(look(), inside+"\n", ""); after != before {
+				t.Errorf("%s\nwas\n%s", after, before)
+			}
+			n.host("umount " + at + " 2>/dev/null || true; rm -rf " + at)
+			if _, err := p.Ensure(t.Context()); err != nil || n.names.ProxyPath() != inside {
+				t.Errorf("the name has come free: %s, %v", n.names.ProxyPath(), err)
+			}
+			n.check(p)
+			if err := p.Remove(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Ensure(t.Context()); err != nil || n.names.ProxyPath() != at {
+				t.Errorf("made anew: %s, %v", n.names.ProxyPath(), err)
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func (s space) ours() (there, ours bool, err error) {
 	}
 	names, err := marks(s.path)
 	if err != nil {
-		return false, false, fmt.Errorf("%s: %w", s, err)
+		return true, false, fmt.Errorf("%s: %w", s, err)
 	}
 	return true, slices.Contains(names, s.mark), nil
 }

@@ -45,10 +45,9 @@ func (s *Service) lookAtFile(now time.Time) bool {
 func (s *Service) setPlaces() {
 	places, six := []place{}, hasIPv6()
 	if s.cfg.Steered || len(s.table.Ports()) > 0 {
-		path := filepath.Join(s.cfg.Namespaces, Steered)
-		places = append(places, place{socket: "steered4", path: path, addr: steered4})
+		places = append(places, place{socket: "steered4", path: s.steeredIn, addr: steered4})
 		if six {
-			places = append(places, place{socket: "steered6", path: path, addr: steered6})
+			places = append(places, place{socket: "steered6", path: s.steeredIn, addr: steered6})
 		}
 	}
 	for _, n := range s.table.Networks() {

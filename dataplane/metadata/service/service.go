@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 )
 
@@ -57,11 +58,13 @@ type Config struct {
 
 // Service is the running proxy.
 type Service struct {
-	cfg     Config
-	reader  *identity.Reader
-	server  *proxy.Server
-	before  *inherited
-	serving sync.WaitGroup
+	cfg    Config
+	reader *identity.Reader
+	// steeredIn is the file of the namespace that steered requests come to. The loop's own.
+	steeredIn string
+	server    *proxy.Server
+	before    *inherited
+	serving   sync.WaitGroup
 
 	mu sync.Mutex // guards what follows
 	// table is nil until the file has been read once.
@@ -131,6 +134,9 @@ func (s *Service) Run(ctx context.Context, handOver <-chan struct{}) []Socket {
 // look follows the file and the namespaces.
 func (s *Service) look(ctx context.Context, now time.Time, networks bool) {
 	changed := s.lookAtFile(now)
+	if path := (namespace.Names{Dir: s.cfg.Namespaces}).ProxyServed(); path != s.steeredIn {
+		s.steeredIn, changed = path, true
+	}
 	if changed {
 		s.setPlaces()
 		s.server.Check()
