@@ -9,6 +9,7 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 )
 
@@ -46,15 +47,21 @@ func decodePath(p *api.Path, localASN uint32) (out *path, err error) {
 	if err != nil || out.withdrawn {
 		return out, err
 	}
-	out.rank = rank{localPref: defaultLocalPref, ebgp: p.GetSourceAsn() != localASN, stale: p.GetStale()}
-	out.rank.routerID, _ = netip.ParseAddr(p.GetSourceId())
-	for _, attr := range p.GetPattrs() {
-		if err := out.attribute(attr); err != nil {
-			out.unreadable = true
-			return out, nil
+	out.attributes(p, localASN)
+	return out, nil
+}
+
+// attributes takes in what the BGP server reports beside the prefix. One that cannot be read makes
+// the path unreadable.
+func (p *path) attributes(from *api.Path, localASN uint32) {
+	p.rank = rank{localPref: defaultLocalPref, ebgp: from.GetSourceAsn() != localASN, stale: from.GetStale()}
+	p.rank.routerID, _ = netip.ParseAddr(from.GetSourceId())
+	for _, attr := range from.GetPattrs() {
+		if err := p.attribute(attr); err != nil {
+			p.unreadable = true
+			return
 		}
 	}
-	return out, nil
 }
 
 func decodeNLRI(n *api.EVPNIPPrefixRoute, p *api.Path) (*path, error) {
@@ -145,6 +152,11 @@ func (p *path) attribute(a *anypb.Any) error {
 		}
 	case *api.ExtendedCommunitiesAttribute:
 		return p.communities(v.GetCommunities())
+	case *api.UnknownAttribute:
+		if v.GetType() == wire.NoteType {
+			n := wire.ReadNote(v.GetValue())
+			p.refused, p.linkLocal = refusedFor[n.Why], n.LinkLocal
+		}
 	}
 	return nil
 }

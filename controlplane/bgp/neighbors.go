@@ -127,7 +127,7 @@ func (s *GoBGP) connect(n Neighbor) (handle netip.AddrPort, known bool, err erro
 	}
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
-	s.handles.add(handle.Addr(), a)
+	s.handles.Add(handle.Addr(), a)
 	sync.handle = handle
 	return handle, true, nil
 }
@@ -176,7 +176,7 @@ func (s *GoBGP) forgetStrangersLocked() {
 	}
 	maps.DeleteFunc(r.away, func(a netip.Addr, _ struct{}) bool { return gone(a) })
 	maps.DeleteFunc(r.neighbors, func(a netip.Addr, _ *pathCounts) bool { return gone(a) })
-	s.handles.forget(gone)
+	s.handles.Forget(gone)
 }
 
 // onLink fails while the interface of a link-local address is not there: the server

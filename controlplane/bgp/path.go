@@ -51,6 +51,10 @@ type path struct {
 	hop                      intent.NextHop
 	targets                  []intent.RouteTarget
 	rank                     rank
+	// linkLocal is the next hop's second address, of plain unicast (RFC 2545 section 3).
+	linkLocal netip.Addr
+	// refused is why package wire has refused the announcement, or "".
+	refused Reason
 
 	// reason is why the path is rejected, or "".
 	reason Reason

@@ -126,7 +126,7 @@ func (s *GoBGP) sendEnds(ctx context.Context, srv resetter) error {
 		for i, name := range names {
 			s.connections.Finish(may[i]) // finish may be about to, or was before the neighbour was added
 			if err := srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: name, Soft: true, Direction: api.ResetPeerRequest_OUT}); err != nil && ctx.Err() == nil {
-				s.log.Warn("cannot send End-of-RIB", slog.String("neighbor", s.handles.name(name)), slog.Any("error", err))
+				s.log.Warn("cannot send End-of-RIB", slog.String("neighbor", s.handles.Name(name)), slog.Any("error", err))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package bgp
 import (
 	"net/netip"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 )
@@ -27,6 +28,13 @@ const (
 	ReasonBadRouterMAC Reason = reason.RouteBadRouterMAC
 )
 
+// refusedFor has the reasons of package wire, which sees an announcement first: the BGP server would drop most of them
+// without a word.
+var refusedFor = map[wire.Refusal]Reason{
+	wire.OwnAS: reason.RouteOwnAS, wire.OwnOriginator: reason.RouteOwnOriginator, wire.OwnCluster: reason.RouteOwnCluster,
+	wire.Malformed: reason.RouteMalformed, wire.BadNextHop: ReasonBadNextHop,
+}
+
 // tunnelVXLAN is the tunnel type of VXLAN (RFC 9012, IANA registry).
 const tunnelVXLAN = 8
 
@@ -35,6 +43,8 @@ const tunnelVXLAN = 8
 // default to configuration, and VXLAN is all that Sluice does.
 func (p *path) check(own func(netip.Addr) bool) Reason {
 	switch {
+	case p.refused != "":
+		return p.refused
 	case p.unreadable:
 		return ReasonUnreadable
 	case !p.prefix.IsValid():

@@ -11,23 +11,23 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/server"
 
+	"github.com/ovn-sluice/sluice/controlplane/bgp/engine"
 	"github.com/ovn-sluice/sluice/pkg/beat"
 	"github.com/ovn-sluice/sluice/pkg/intent"
-	"github.com/ovn-sluice/sluice/pkg/loglimit"
 )
 
 // start brings the BGP server up, without neighbours, holding what is announced
 // so far. When that fails its sockets are closed again.
 func (s *GoBGP) start(ctx, watching context.Context) (*server.BgpServer, error) {
-	srv := server.NewBgpServer(server.LoggerOption(serverLog{log: s.log, handles: s.handles, limit: &loglimit.Limit{}, leaving: &s.leaving}))
-	s.accepted = handover(srv)
+	srv, accepted := engine.New(s.log, s.handles, &s.leaving)
+	s.accepted = accepted
 	go srv.Serve()
 	if err := s.setUp(ctx, watching, srv); err != nil {
 		return nil, errors.Join(err, srv.StopBgp(context.Background(), &api.StopBgpRequest{}))
 	}
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
-	s.server = srv
+	s.server, s.dials = srv, accepted == nil
 	s.announceUnicastLocked(ctx)
 	var keys []intent.RouteKey
 	for vni, vrf := range s.out.wanted {
@@ -213,11 +213,11 @@ func (s *GoBGP) event(r *api.WatchEventResponse) {
 	s.in.events++
 	if peer := r.GetPeer(); peer != nil {
 		state := peer.GetPeer().GetState()
-		state.NeighborAddress = s.handles.name(state.GetNeighborAddress())
+		state.NeighborAddress = s.handles.Name(state.GetNeighborAddress())
 		s.sessionLocked(peer)
 	}
 	for _, p := range r.GetTable().GetPaths() {
-		p.NeighborIp = s.handles.name(p.GetNeighborIp())
+		p.NeighborIp = s.handles.Name(p.GetNeighborIp())
 		s.pathLocked(p)
 	}
 	s.publishLocked()

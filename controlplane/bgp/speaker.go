@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovn-sluice/sluice/controlplane/bfd"
+	"github.com/ovn-sluice/sluice/controlplane/bgp/engine"
 	"github.com/ovn-sluice/sluice/controlplane/bgp/wire"
 	"github.com/ovn-sluice/sluice/controlplane/underlay"
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -30,9 +31,11 @@ type GoBGP struct {
 	log *slog.Logger
 	now func() time.Time
 
-	outMu  sync.Mutex // guards out, server and problem
+	outMu  sync.Mutex // guards out, server, dials and problem
 	out    *outbox
 	server paths
+	// dials: the server takes no connections, but dials, so that sessions start later.
+	dials bool
 	// problem is why there is no server yet.
 	problem    string
 	unicastOut unicastOut
@@ -45,7 +48,7 @@ type GoBGP struct {
 	// nodeLinks are the node's, as LinksChanged last told.
 	nodeLinks []underlay.Link
 	unicastIn unicastIn
-	handles   *handles
+	handles   *engine.Handles
 	// retry is when a session is tried again that hit its prefix limit, or a
 	// neighbour that the BGP server did not take.
 	retry map[netip.Addr]time.Time
@@ -123,7 +126,7 @@ func New(cfg Config, log *slog.Logger) (*GoBGP, error) {
 		in:    imports{rib: newRIB(own, cfg.VTEPLinger, cfg.PeerLinger), feeds: set[*feed]{}},
 		sync:  map[netip.Addr]*neighborSync{},
 		links: map[string]*linkNeighbor{}, unicastIn: newUnicastIn(), unicastOut: newUnicastOut(),
-		retry: map[netip.Addr]time.Time{}, handles: &handles{},
+		retry: map[netip.Addr]time.Time{}, handles: &engine.Handles{},
 		ends:  newSessionEnds(cfg),
 		paths: pathChanges{news: map[netip.Addr]pathNews{}, wake: loop.NewSignal()},
 		rearm: loop.NewSignal(),

@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ type Status struct {
 	VTEP netip.Addr
 	// Problem is why no session can start, such as a port that is taken. "": none.
 	Problem string
+	// Dials: the BGP server does not take the connections that it is given, but dials, and sessions
+	// start one to two seconds later.
+	Dials bool
 	// SameRouterID are other nodes whose routes carry this node's router ID: a reflector
 	// takes the two nodes for one. SameVTEP are those whose next hop is this node's VTEP.
 	SameRouterID, SameVTEP []Identity
@@ -64,6 +68,8 @@ type NeighborStatus struct {
 	// UnicastReceived counts the plain unicast routes held, UnicastSent those that the
 	// neighbour has been sent in this session.
 	UnicastReceived, UnicastSent int
+	// UnicastRejected counts the plain unicast routes held that are not used, by reason.
+	UnicastRejected map[Reason]int
 	// Received counts the Type-5 routes held, Rejected those of them that are
 	// not imported, by reason.
 	Received int
@@ -139,7 +145,7 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 		st.Wanted += len(vrf)
 	}
 	server := s.server
-	st.Problem = s.problem
+	st.Problem, st.Dials = s.problem, s.dials
 	s.outMu.Unlock()
 
 	if err := s.askSessions(ctx, server); err != nil {
@@ -164,16 +170,13 @@ func (s *GoBGP) Status(ctx context.Context) (Status, error) {
 // has been sent of each family.
 func (s *GoBGP) neighborLocked(n Neighbor, told map[Families]int) NeighborStatus {
 	a := n.Address
-	ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastReceived: s.unicastIn.received[a], ASN: n.ASN, Description: n.Description, State: "idle",
+	ns := NeighborStatus{Address: n.Address, Interface: n.Interface, Families: n.Families, UnicastRejected: map[Reason]int{}, ASN: n.ASN, Description: n.Description, State: "idle",
 		Rejected: map[Reason]int{}, RejectedTotal: map[Reason]uint64{}, LastError: s.ends.of(a)}
 	if c := s.in.rib.neighbors[a]; c != nil {
-		ns.Received = c.received
-		for r, v := range c.rejected {
-			ns.Rejected[r] = v
-		}
-		for r, v := range c.total {
-			ns.RejectedTotal[r] = v
-		}
+		ns.Received, ns.Rejected, ns.RejectedTotal = c.received, maps.Clone(c.rejected), maps.Clone(c.total)
+	}
+	if c := s.unicastIn.counts[a]; c != nil {
+		ns.UnicastReceived, ns.UnicastRejected = c.received, maps.Clone(c.rejected)
 	}
 	if sync := s.sync[a]; sync != nil {
 		ns.EndOfRIB, ns.Synced, ns.Flaps = sync.endOfRIB, sync.done, sync.flaps

@@ -113,9 +113,9 @@ func TestStrangersAreForgotten(t *testing.T) {
 		c.received = 0
 	}
 	s.forgetStrangersLocked()
-	if len(s.in.rib.away) != 1 || len(s.in.rib.neighbors) != 1 || len(s.unicastIn.received) != 0 || len(s.ends.last) != 1 || len(s.sync) != 1 {
+	if len(s.in.rib.away) != 1 || len(s.in.rib.neighbors) != 1 || len(s.unicastIn.counts) != 0 || len(s.ends.last) != 1 || len(s.sync) != 1 {
 		t.Errorf("%d lost, %d counted, %d with unicast, %d ends, %d in sync",
-			len(s.in.rib.away), len(s.in.rib.neighbors), len(s.unicastIn.received), len(s.ends.last), len(s.sync))
+			len(s.in.rib.away), len(s.in.rib.neighbors), len(s.unicastIn.counts), len(s.ends.last), len(s.sync))
 	}
 }
 

@@ -16,24 +16,27 @@ import (
 // unicastIn is what the neighbours sent as plain unicast, and what of it is best.
 // GoBGP.in.mu guards it.
 type unicastIn struct {
-	paths    map[pathKey]*unicastPath
-	byPrefix map[netip.Prefix]set[*unicastPath]
+	// paths are those held, used or not; the next hop of one is hop.VTEP.
+	paths    map[pathKey]*path
+	byPrefix map[netip.Prefix]set[*path]
 	best     map[netip.Prefix]underlay.Learned
-	received map[netip.Addr]int
-	inSync   bool
-	changed  loop.Signal
+	counts   map[netip.Addr]*unicastCounts
+	// own are the prefixes that this node announces. Neighbours return them.
+	own     set[netip.Prefix]
+	inSync  bool
+	changed loop.Signal
 }
 
-// unicastPath is a received path; the next hop is hop.VTEP.
-type unicastPath struct {
-	path
-	linkLocal netip.Addr
+// unicastCounts are one neighbour's paths.
+type unicastCounts struct {
+	received int
+	rejected map[Reason]int
 }
 
 func newUnicastIn() unicastIn {
 	return unicastIn{
-		paths: map[pathKey]*unicastPath{}, byPrefix: map[netip.Prefix]set[*unicastPath]{}, best: map[netip.Prefix]underlay.Learned{},
-		received: map[netip.Addr]int{}, changed: loop.NewSignal(),
+		paths: map[pathKey]*path{}, byPrefix: map[netip.Prefix]set[*path]{}, best: map[netip.Prefix]underlay.Learned{},
+		counts: map[netip.Addr]*unicastCounts{}, own: set[netip.Prefix]{}, changed: loop.NewSignal(),
 	}
 }
 
@@ -60,9 +63,8 @@ func (s *GoBGP) UnicastInSync() bool {
 // taken are one.
 func (s *GoBGP) UnicastChanged() <-chan struct{} { return s.unicastIn.changed }
 
-// decodeUnicast reads a path as the BGP server reports it. One that cannot be used
-// counts as withdrawn (RFC 7606): its neighbour may have had another before.
-func decodeUnicast(p *api.Path, asn uint32) (out *unicastPath, err error) {
+// decodeUnicast reads a path as the BGP server reports it.
+func decodeUnicast(p *api.Path, asn uint32) (out *path, err error) {
 	var nlri api.IPAddressPrefix
 	if err := p.GetNlri().UnmarshalTo(&nlri); err != nil {
 		return nil, fmt.Errorf("read the prefix: %w", err)
@@ -73,45 +75,23 @@ func decodeUnicast(p *api.Path, asn uint32) (out *unicastPath, err error) {
 		return nil, fmt.Errorf("read the prefix %s/%d from %s", nlri.GetPrefix(), nlri.GetPrefixLen(), p.GetNeighborIp())
 	}
 	bits := uint8(nlri.GetPrefixLen())
-	out = &unicastPath{path: path{
+	out = &path{
 		key:    pathKey{neighbor: neighbor.Unmap(), addr: addr, bits: bits, pathID: p.GetIdentifier()},
 		prefix: netip.PrefixFrom(addr, int(bits)).Masked(), withdrawn: p.GetIsWithdraw(),
-	}}
+	}
 	if out.withdrawn {
 		return out, nil
 	}
-	out.rank = rank{localPref: defaultLocalPref, ebgp: p.GetSourceAsn() != asn, stale: p.GetStale()}
-	out.rank.routerID, _ = netip.ParseAddr(p.GetSourceId())
-	if err := out.attributes(p, asn); err != nil || !out.hop.VTEP.IsValid() {
-		out.withdrawn = true
+	out.attributes(p, asn)
+	switch {
+	case out.refused != "":
+		out.reason = out.refused
+	case out.unreadable:
+		out.reason = ReasonUnreadable
+	case !out.hop.VTEP.IsValid():
+		out.reason = ReasonBadNextHop
 	}
 	return out, nil
-}
-
-func (u *unicastPath) attributes(p *api.Path, asn uint32) error {
-	for _, a := range p.GetPattrs() {
-		if err := u.attribute(a); err != nil {
-			return err
-		}
-		m, err := a.UnmarshalNew()
-		if err != nil {
-			return err
-		}
-		switch m := m.(type) {
-		case *api.MpReachNLRIAttribute:
-			if hops := m.GetNextHops(); len(hops) > 1 {
-				u.linkLocal, _ = netip.ParseAddr(hops[1])
-			}
-		case *api.AsPathAttribute:
-			// RFC 4271 section 9.1.2: a path through our own AS is a loop.
-			for _, s := range m.GetSegments() {
-				if slices.Contains(s.GetNumbers(), asn) {
-					return fmt.Errorf("AS %d is in the path", asn)
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // unicastLocked takes one path. The caller holds in.mu.
@@ -120,21 +100,58 @@ func (s *GoBGP) unicastLocked(p *api.Path) error {
 	if err != nil {
 		return err
 	}
+	s.holdUnicastLocked(path)
+	return nil
+}
+
+// holdUnicastLocked puts a path in the place of the neighbour's former one. An own route that was
+// returned is not kept.
+func (s *GoBGP) holdUnicastLocked(path *path) {
 	u := &s.unicastIn
+	c := u.counts[path.key.neighbor]
+	if c == nil {
+		c = &unicastCounts{rejected: map[Reason]int{}}
+		u.counts[path.key.neighbor] = c
+	}
 	if old := u.paths[path.key]; old != nil {
 		drop(u.byPrefix, old.prefix, old)
 		delete(u.paths, path.key)
-		if u.received[path.key.neighbor]--; u.received[path.key.neighbor] == 0 {
-			delete(u.received, path.key.neighbor) // a router that has gone from its link does not come back
+		c.received--
+		if c.rejected[old.reason]--; c.rejected[old.reason] <= 0 {
+			delete(c.rejected, old.reason)
 		}
 	}
-	if !path.withdrawn {
+	if _, own := u.own[path.prefix]; !path.withdrawn && !(own && path.refused != "") {
 		u.paths[path.key] = path
 		add(u.byPrefix, path.prefix, path)
-		u.received[path.key.neighbor]++
+		c.received++
+		if path.reason != "" {
+			c.rejected[path.reason]++
+			s.in.rib.counts(path.key.neighbor).total[path.reason]++
+		}
+	}
+	if c.received == 0 {
+		delete(u.counts, path.key.neighbor) // a router that has gone from its link does not come back
 	}
 	s.chooseLocked(path.prefix)
-	return nil
+}
+
+// ownUnicast notes which prefixes this node announces itself, and does not any more. The caller holds
+// outMu.
+func (s *GoBGP) ownUnicast(add, remove []netip.Prefix) {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	for _, p := range remove {
+		delete(s.unicastIn.own, p)
+	}
+	for _, p := range add {
+		s.unicastIn.own[p] = struct{}{}
+		for path := range s.unicastIn.byPrefix[p] {
+			if path.refused != "" {
+				s.holdUnicastLocked(path)
+			}
+		}
+	}
 }
 
 // chooseLocked computes one destination anew: as for EVPN (doc.go, "Choice of
@@ -142,25 +159,32 @@ func (s *GoBGP) unicastLocked(p *api.Path) error {
 // there is no fresh one: the others carry the traffic meanwhile.
 func (s *GoBGP) chooseLocked(p netip.Prefix) {
 	u := &s.unicastIn
-	var all []*path
-	links := map[*path]netip.Addr{}
-	for c := range u.byPrefix[p] {
-		all = append(all, &c.path)
-		links[&c.path] = c.linkLocal
-	}
 	u.changed.Send()
+	best := underlay.Learned{Prefix: p}
+	var all []*path
+	for c := range u.byPrefix[p] {
+		if c.reason == "" {
+			all = append(all, c)
+		} else {
+			best.Refused = max(best.Refused, string(c.reason)) // one of them, whatever the order
+		}
+	}
 	if len(all) == 0 {
-		delete(u.best, p)
+		if best.Refused == "" {
+			delete(u.best, p)
+			return
+		}
+		u.best[p] = best
 		return
 	}
+	best.Refused = ""
 	all = keepMin(all, func(a, b *path) int { return boolean(a.rank.stale) - boolean(b.rank.stale) })
 	all = keepMin(all, func(a, b *path) int { return a.rank.compare(b.rank) })
 	all = lowestMED(all)
 	all = keepMin(all, func(a, b *path) int { return boolean(b.rank.ebgp) - boolean(a.rank.ebgp) })
-	best := underlay.Learned{Prefix: p}
 	for _, c := range all {
 		best.Stale = best.Stale || c.rank.stale
-		best.Hops = append(best.Hops, underlay.Hop{Addr: c.hop.VTEP, LinkLocal: links[c], Neighbor: c.key.neighbor})
+		best.Hops = append(best.Hops, underlay.Hop{Addr: c.hop.VTEP, LinkLocal: c.linkLocal, Neighbor: c.key.neighbor})
 	}
 	u.best[p] = best
 }

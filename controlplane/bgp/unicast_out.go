@@ -45,14 +45,17 @@ func newUnicastOut() unicastOut {
 func (s *GoBGP) setUnicast(ctx context.Context, use unicastUse, add, remove []netip.Prefix) map[netip.Prefix]error {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
+	var gone []netip.Prefix
 	for _, p := range remove {
 		if s.unicastOut.wanted[p] &^= use; s.unicastOut.wanted[p] == 0 {
 			delete(s.unicastOut.wanted, p)
+			gone = append(gone, p)
 		}
 	}
 	for _, p := range add {
 		s.unicastOut.wanted[p] |= use
 	}
+	s.ownUnicast(add, gone)
 	return s.sendUnicastLocked(ctx)
 }
 

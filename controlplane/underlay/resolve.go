@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -21,6 +22,8 @@ type Hop struct {
 type Learned struct {
 	Prefix netip.Prefix
 	Hops   []Hop
+	// Refused is why none of the neighbours' paths is used: one of pkg/reason's. Hops are empty then.
+	Refused string
 	// Stale: kept while its neighbours restart (RFC 4724).
 	Stale bool
 }
@@ -146,7 +149,7 @@ func (n *node) linkOf(a netip.Addr) (string, bool) {
 
 func (n *node) resolve(l Learned) (intent.UnderlayHops, string) {
 	p := l.Prefix
-	if why := n.refuses(p); why != "" {
+	if why := cmp.Or(n.refuses(p), l.Refused); why != "" {
 		return "", why
 	}
 	var hops []intent.UnderlayHop
@@ -156,7 +159,7 @@ func (n *node) resolve(l Learned) (intent.UnderlayHops, string) {
 			why = reason.UnderlayOwnSession
 			continue
 		}
-		hop, ok := n.place(h)
+		hop, ok := n.place(p, h)
 		switch {
 		case !ok || n.own[at(hop.Via, hop.Device)]:
 		case !n.carrier[hop.Device]:
@@ -188,15 +191,18 @@ func (n *node) refuses(p netip.Prefix) string {
 }
 
 // place finds the router and the link of a hop. A link-local address is on the
-// session's link.
-func (n *node) place(h Hop) (intent.UnderlayHop, bool) {
+// session's link. The kernel takes no IPv4 router for an IPv6 destination.
+func (n *node) place(p netip.Prefix, h Hop) (intent.UnderlayHop, bool) {
 	session, near := n.linkOf(h.Neighbor)
-	linkLocal := h.LinkLocal
-	if h.Addr.IsLinkLocalUnicast() {
-		linkLocal = h.Addr
+	linkLocal, global := h.LinkLocal, h.Addr
+	switch {
+	case p.Addr().Is6() && global.Is4():
+		global = netip.Addr{}
+	case global.IsLinkLocalUnicast():
+		linkLocal, global = global, netip.Addr{}
 	}
-	if on, ok := n.linkOf(h.Addr); ok && !h.Addr.IsLinkLocalUnicast() && !(h.Neighbor.IsLinkLocalUnicast() && linkLocal.IsValid()) {
-		return intent.UnderlayHop{Via: h.Addr, Device: on}, true
+	if on, ok := n.linkOf(global); ok && !(h.Neighbor.IsLinkLocalUnicast() && linkLocal.IsValid()) {
+		return intent.UnderlayHop{Via: global, Device: on}, true
 	}
 	if linkLocal.IsValid() && near {
 		return intent.UnderlayHop{Via: linkLocal, Device: session}, true

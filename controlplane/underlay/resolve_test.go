@@ -3,6 +3,7 @@ package underlay
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/ovn-sluice/sluice/pkg/intent"
@@ -61,6 +62,12 @@ func TestResolve(t *testing.T) {
 		{"multicast", "224.0.0.5/32", []Hop{numbered4}, "", reason.UnderlayNotUnicast},
 		{"loopback", "::1/128", []Hop{unnumbered("eth1")}, "", reason.UnderlayNotUnicast},
 		{"link-local", "fe80::5/128", []Hop{unnumbered("eth1")}, "", reason.UnderlayNotUnicast},
+		{"IPv4 with a global next hop beside", "10.0.0.8/32", []Hop{{a("fd00::100"), a("fe80::1"), a("fe80::1%eth1")}}, "fe80::1 dev eth1", ""},
+		{"IPv4 over a numbered session of IPv6", "10.0.0.8/32", []Hop{numbered6}, "2001:db8:2:: dev eth2", ""},
+		{"numbered, the link-local one alone", "fd00::8/128", []Hop{{Addr: a("fe80::2"), Neighbor: a("2001:db8:2::")}}, "fe80::2 dev eth2", ""},
+		{"IPv6 by an IPv4 router", "fd00::8/128", []Hop{{Addr: a("192.0.2.0"), Neighbor: a("192.0.2.0")}}, "", reason.UnderlayUnresolved},
+		{"IPv6 by one with a link-local address, too", "fd00::8/128", []Hop{{a("192.0.2.0"), a("fe80::2"), a("192.0.2.0")}}, "fe80::2 dev eth2", ""},
+		{"no address", "10.0.0.8/32", []Hop{{Addr: a("::"), Neighbor: a("fe80::1%eth1")}}, "", reason.UnderlayUnresolved},
 		{"its own session", "10.0.0.100/32", []Hop{{Addr: a("192.0.2.0"), Neighbor: a("10.0.0.100")}}, "", reason.UnderlayOwnSession},
 		{"its own session, default", "0.0.0.0/0", []Hop{{Addr: a("192.0.2.0"), Neighbor: a("10.0.0.100")}}, "", reason.UnderlayOwnSession},
 		{"a far neighbour's address, learned on a link", "10.0.0.100/32", []Hop{{Addr: a("192.0.2.0"), Neighbor: a("10.0.0.100")}, unnumbered("eth1")}, "fe80::1 dev eth1", ""},
@@ -75,6 +82,19 @@ func TestResolve(t *testing.T) {
 				t.Errorf("row %+v, refused %v; want %s", row, r.Refused, tc.why)
 			}
 		})
+	}
+}
+
+// What BGP has refused has BGP's reason, unless the prefix is none for the node anyway.
+func TestRefusedByBGP(t *testing.T) {
+	var learned []Learned
+	for _, s := range []string{"10.0.0.8/32", "10.0.0.7/32", "fd00::8/128"} {
+		learned = append(learned, Learned{Prefix: p(s), Refused: reason.RouteOwnAS})
+	}
+	r := Resolve(learned, fabric(), Config{Accept: DefaultAccept()})
+	want := []Refusal{{p("10.0.0.7/32"), reason.UnderlayConnected}, {p("10.0.0.8/32"), reason.RouteOwnAS}, {p("fd00::8/128"), reason.RouteOwnAS}}
+	if !slices.Equal(r.Refused, want) || len(r.Rows) != 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -20,6 +20,15 @@ const (
 	RouteUnreachable  = "next-hop-unreachable"
 )
 
+// Reasons not to use an announcement of a neighbour at all, of EVPN or of plain unicast. The neighbour's
+// earlier announcement of the route is replaced by it (RFC 4271 section 9).
+const (
+	RouteOwnAS         = "own-as"
+	RouteOwnOriginator = "own-originator-id"
+	RouteOwnCluster    = "own-cluster-id"
+	RouteMalformed     = "malformed-attributes"
+)
+
 const actOnUnreachable = "Run `ip route get VTEP` on this node to find why the underlay does not carry the VTEP's address. The routes return by themselves."
 
 // Routes lists the reasons not to import a route.
@@ -27,7 +36,7 @@ func Routes() []Entry {
 	const sender = "Correct the route where it is announced."
 	const overlay = "Change the sender's Type-5 mode: it uses an overlay index, and Sluice takes interface-less routes only."
 	const mac = "Make the sender add a router MAC extended community (symmetric IRB, RFC 9135)."
-	return []Entry{
+	return append(announcements(), []Entry{
 		{RouteUnreadable, nil, rejected, "The route cannot be decoded, or is of an unused kind.", sender},
 		{RouteBadPrefix, nil, rejected, "The prefix length is out of range.", sender},
 		{RouteMartian, nil, rejected, "The prefix is a loopback, multicast, link-local or unspecified one.", sender},
@@ -44,6 +53,16 @@ func Routes() []Entry {
 		{RouteFiltered, nil, rejected, "The import filter of the VRF denies the prefix. Counted by VRF.", "Nothing, if intended. Otherwise correct `evpn.vrfs.VNI.importFilter`: the first rule that matches decides; without a match the prefix is denied."},
 		{RouteMaxPrefixes, nil, rejected, "The VRF has imported as many prefixes as its `maxPrefixes`. The first ones stay. Counted by VRF.", "Find out who announces so many. Raise `evpn.vrfs.VNI.maxPrefixes` if they are wanted."},
 		{RouteUnreachable, nil, rejected, "The node has no route to the VTEP that is the next hop: none at all, or an `unreachable`, `blackhole` or `prohibit` one. Counted when the route to the VTEP is lost, and for each path received meanwhile.", actOnUnreachable},
+	}...)
+}
+
+// announcements lists the reasons not to use an announcement.
+func announcements() []Entry {
+	return []Entry{
+		{RouteOwnAS, nil, rejected, "The node's own AS is in the AS_PATH (RFC 4271 section 9.1.2), as when all nodes have one AS behind eBGP routers.", "Give the nodes different AS numbers, or let the routers replace the nodes' AS in the path (FRR: `neighbor … as-override`). Nothing, if the route is this node's own, returned by a neighbour."},
+		{RouteOwnOriginator, nil, rejected, "The ORIGINATOR_ID is the node's own router ID (RFC 4456 section 8): a reflector has returned one of its routes, or another node has the router ID.", "If `sluicectl status` has `same-router-id`, set `bgp.routerID` on one of the nodes. Otherwise nothing."},
+		{RouteOwnCluster, nil, rejected, "The node's own router ID is in the CLUSTER_LIST (RFC 4456 section 8): a route reflector has it as its cluster ID.", "Give the reflector another cluster ID (FRR: `bgp cluster-id`), or set `bgp.routerID` on the node."},
+		{RouteMalformed, nil, rejected, "A path attribute is missing or malformed, so the route counts as withdrawn (RFC 7606).", "Find out what the neighbour sends: capture its UPDATE messages, for example with `tcpdump`, and report them to its vendor."},
 	}
 }
 

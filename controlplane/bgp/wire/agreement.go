@@ -21,6 +21,13 @@ type Agreement struct {
 	Restart, Notices bool
 	// Untimed: the hold time is 0.
 	Untimed bool
+	// AS and ID are this node's, which its own routes may have in their attributes when they come
+	// back. External: the neighbour is in another AS. Narrow: it sends AS numbers of two octets (RFC
+	// 6793).
+	AS, ID           uint32
+	External, Narrow bool
+	// VTEPs are the next hops of this node's routes of EVPN.
+	VTEPs []netip.Addr
 }
 
 // agree reads both ends' OPENs.
@@ -28,6 +35,7 @@ func agree(ours, theirs open) Agreement {
 	a := Agreement{
 		Restart: ours.restart && theirs.restart, Untimed: theirs.hold == 0,
 		Notices: ours.restart && theirs.restart && ours.notices && theirs.notices,
+		AS:      ours.asn, ID: ours.id, External: ours.asn != theirs.asn, Narrow: !ours.wide || !theirs.wide,
 	}
 	for _, f := range known {
 		if slices.Contains(ours.families, f) && slices.Contains(theirs.families, f) {
@@ -45,7 +53,7 @@ const (
 	Passed Outcome = iota
 	// Idle: nothing of it is for Sluice. A KEEPALIVE takes its place.
 	Idle
-	// Ignored: it could not be read. A KEEPALIVE takes its place.
+	// Ignored: some of it could not be read. A KEEPALIVE takes its place, if it was all.
 	Ignored
 )
 
@@ -72,8 +80,9 @@ func (a Agreement) In(dst, msg []byte) ([]byte, Outcome, error) {
 	return append(dst, msg...), Passed, nil
 }
 
-// update rewrites the body of an UPDATE. It appends messages of the type, none if the
-// outcome is another one than Passed.
+// update rewrites the body of an UPDATE. It appends messages of the type, none if nothing of it is for
+// the server. What the neighbour withdraws comes first: a route that is announced, too, is announced
+// (RFC 4271 section 4.3).
 func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	u, err := parseUpdate(body)
 	if err != nil {
@@ -84,66 +93,82 @@ func (a Agreement) update(dst, body []byte) ([]byte, Outcome, error) {
 	}
 	if !slices.Contains(a.Families, ipv4) {
 		u.withdrawn, u.nlri = nil, nil
-	} else if !prefixes(u.withdrawn, 32) || !prefixes(u.nlri, 32) {
-		return dst, Passed, fault(codeUpdate, subNetworkField, nil, "an UPDATE with a wrong IPv4 prefix")
+	}
+	for _, list := range [][]byte{u.withdrawn, u.nlri} {
+		if _, ok := prefixes(list, 32); !ok {
+			return dst, Passed, fault(codeUpdate, subNetworkField, nil, "an UPDATE with a wrong IPv4 prefix")
+		}
 	}
 	if err := u.keep(a); err != nil {
 		return dst, Passed, err
 	}
-	if u.unread {
-		return dst, Ignored, nil
+	out := dst
+	if len(u.withdrawn) > 0 || u.unreach != nil {
+		var attrs []attribute
+		if u.unreach != nil {
+			attrs = []attribute{u.unreach.attribute(u.unreach.nlri)}
+		}
+		out = appendUpdate(out, u.withdrawn, attrs, nil)
 	}
-	if len(u.nlri) > 0 && !a.Loopback && u.nextHopHere() {
-		u.withdrawn, u.nlri = append(slices.Clone(u.withdrawn), u.nlri...), nil
+	if len(u.nlri) > 0 {
+		out = u.announce(out, a, routes{family: ipv4, announced: true, field: true, hop: u.hop, nlri: u.nlri})
 	}
-	if !u.broken && (u.reach != nil || len(u.nlri) > 0) {
-		return appendUpdate(dst, u.withdrawn, u.attrs, u.nlri), Passed, nil
+	if u.reach != nil {
+		out = u.announce(out, a, *u.reach)
 	}
-	dst, sent := u.asWithdrawal(dst)
 	switch {
-	case sent:
-		return dst, Passed, nil
-	case u.broken && !u.multiProtocol:
-		return dst, Ignored, nil // its routes are behind the cut
+	case u.unread, len(out) == len(dst) && u.broken && !u.multiProtocol: // its routes are behind the cut
+		return out, Ignored, nil
+	case len(out) == len(dst):
+		return out, Idle, nil
 	}
-	return dst, Idle, nil
+	return out, Passed, nil
 }
 
-// keep keeps of the attributes what the server is to read.
+// keep reads the attributes, and keeps what the server is to read of those without routes.
 func (u *update) keep(a Agreement) error {
+	if u.broken {
+		u.refuse(Malformed) // RFC 7606 section 4
+	}
 	kept := u.attrs[:0:0]
 	for _, t := range u.attrs {
-		switch t.kind {
-		case attrReach, attrUnreach:
-			u.multiProtocol = true
-			r, ok, wrong := a.routes(t)
-			switch {
-			case wrong:
-				u.unread = true
-				continue
-			case !ok:
-				continue
-			case t.kind == attrReach:
-				u.reach = &r
-			default:
-				u.unreach = &r
+		switch {
+		case t.kind == attrReach || t.kind == attrUnreach:
+			u.take(a, t)
+		case !used(t.kind):
+			if t.flags&flagOptional == 0 {
+				return fault(codeUpdate, subUnrecognized, t.bytes(), "an UPDATE with the unknown well-known attribute %d", t.kind)
 			}
-			t.value = r.value()
-		case attrCommunities:
-			t.value = opaque(t.value)
-		default:
-			if used(t.kind) {
-				break
+		case !a.ignored(t.kind) && u.read(a, t):
+			if t.kind == attrCommunities {
+				t.value = opaque(t.value)
 			}
-			if t.flags&flagOptional != 0 {
-				continue
-			}
-			return fault(codeUpdate, subUnrecognized, t.bytes(), "an UPDATE with the unknown well-known attribute %d", t.kind)
+			t.flags = forms[t.kind].flags // without the bits that say nothing here
+			kept = append(kept, t)
 		}
-		kept = append(kept, t)
 	}
 	u.attrs = kept
+	if u.readPath(a); !u.origin {
+		u.refuse(Malformed)
+	}
 	return nil
+}
+
+// take reads an attribute with routes.
+func (u *update) take(a Agreement, t attribute) {
+	u.multiProtocol = true
+	r, unread := a.routes(t)
+	u.unread = u.unread || unread
+	if t.kind == attrReach && (unread || !forms[attrReach].fits(t)) {
+		u.refuse(Malformed)
+	}
+	switch {
+	case len(r.nlri) == 0:
+	case r.announced:
+		u.reach = &r
+	default:
+		u.unreach = &r
+	}
 }
 
 // endOfRIB tells whether an UPDATE is End-of-RIB (RFC 4724 section 2), and of which family.
@@ -177,33 +202,6 @@ func endOf(msg []byte) (f Family, ok bool) {
 // longestEnd is the length of an End-of-RIB with an attribute of extended length.
 const longestEnd = headerLen + 4 + 4 + 3
 
-// asWithdrawal appends what is left when all routes of an UPDATE count as withdrawn (RFC
-// 7606 section 2), or when it announces none.
-func (u update) asWithdrawal(dst []byte) (out []byte, sent bool) {
-	withdrawn := append(slices.Clone(u.withdrawn), u.nlri...)
-	if len(withdrawn) > 0 {
-		dst, sent = appendUpdate(dst, withdrawn, nil, nil), true
-	}
-	for _, r := range []*routes{u.reach, u.unreach} {
-		if r != nil {
-			r.head = nil
-			t := attribute{flags: flagOptional, kind: attrUnreach, value: r.value()}
-			dst, sent = appendUpdate(dst, nil, []attribute{t}, nil), true
-		}
-	}
-	return dst, sent
-}
-
-// nextHopHere tells whether NEXT_HOP is a loopback address.
-func (u update) nextHopHere() bool {
-	for _, t := range u.attrs {
-		if t.kind == attrNextHop && len(t.value) == 4 && t.value[0] == 127 {
-			return true
-		}
-	}
-	return false
-}
-
 // Out appends a message of the server as the neighbour gets it: with this end's address in
 // the place of Self.
 func (a Agreement) Out(dst, msg []byte) []byte {
@@ -232,31 +230,11 @@ func (a Agreement) Out(dst, msg []byte) []byte {
 // outIPv4 announces IPv4 prefixes with an IPv6 next hop (RFC 8950), in as many messages as
 // they need; hop is the place of the attribute NEXT_HOP.
 func (a Agreement) outIPv4(dst []byte, u update, hop int) []byte {
-	local := a.Local.As16()
-	head := slices.Concat([]byte{0, 1, 1, 16}, local[:], []byte{0})
-	attrs := slices.Delete(slices.Clone(u.attrs), hop, hop+1)
-	room := maxMessage - headerLen - 4 - 4 - len(head)
-	for _, t := range attrs {
-		room -= len(t.bytes())
-	}
 	if len(u.withdrawn) > 0 {
 		dst = appendUpdate(dst, u.withdrawn, nil, nil)
 	}
-	for rest := u.nlri; len(rest) > 0; {
-		n := 0
-		for n < len(rest) {
-			size := 1 + (int(rest[n])+7)/8
-			if n+size > len(rest) || n > 0 && n+size > room {
-				break
-			}
-			n += size
-		}
-		if n == 0 {
-			break
-		}
-		reach := attribute{flags: flagOptional, kind: attrReach, value: slices.Concat(head, rest[:n])}
-		dst = appendUpdate(dst, nil, append(slices.Clone(attrs), reach), nil)
-		rest = rest[n:]
-	}
-	return dst
+	nlri, _ := prefixes(u.nlri, 32)
+	r := routes{family: ipv4, announced: true, hop: nextHop{addr: a.Local}, nlri: nlri}
+	out, _ := r.appendTo(dst, slices.Delete(slices.Clone(u.attrs), hop, hop+1))
+	return out
 }

@@ -95,7 +95,7 @@ func (v *conversation) commit(c *candidate) {
 	if v.p.unfinished.Load() {
 		v.withheld = slices.Clone(v.agreement.Families)
 	}
-	v.agreement.Local = addrPort(c.conn.LocalAddr()).Addr()
+	v.agreement.Local, v.agreement.VTEPs = addrPort(c.conn.LocalAddr()).Addr(), v.p.connections.own.VTEPs
 	v.agreement.Loopback = addrPort(c.conn.RemoteAddr()).Addr().IsLoopback()
 	hold := c.theirs.hold
 	v.patience = time.Duration(min(hold, v.ours.hold)) * time.Second

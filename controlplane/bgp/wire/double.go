@@ -68,8 +68,8 @@ func (d *doubles) take(a Agreement, msg []byte) (all []Double, changed bool) {
 		if t.kind != attrReach && t.kind != attrUnreach {
 			continue
 		}
-		r, ok, _ := a.routes(t)
-		if !ok || r.family != evpn {
+		r, _ := a.routes(t)
+		if r.family != evpn {
 			continue
 		}
 		for rest := r.nlri; len(rest) > 0; rest = rest[2+int(rest[1]):] {
@@ -93,7 +93,7 @@ func (d *doubles) route(u update, r routes, nlri []byte) (changed bool) {
 	before, had := d.routes[key]
 	var now Double
 	has := false
-	if r.head != nil && (had || len(d.routes) < mostDoubled) {
+	if r.announced && (had || len(d.routes) < mostDoubled) {
 		now, has = d.own.of(u.node(r, nlri))
 	}
 	if had == has && (!has || before == now) {
@@ -118,9 +118,7 @@ func (d *doubles) route(u update, r routes, nlri []byte) (changed bool) {
 // section 8) or route distinguisher, and its router MAC (RFC 9135). reflected: there is an
 // ORIGINATOR_ID.
 func (u update) node(r routes, nlri []byte) (n Double, reflected bool) {
-	if hop := r.head[1 : 1+min(int(r.head[0]), 16)]; len(hop) == 4 || len(hop) == 16 {
-		n.VTEP, _ = netip.AddrFromSlice(hop)
-	}
+	n.VTEP = r.hop.addr
 	if binary.BigEndian.Uint16(nlri[2:]) == 1 {
 		n.RouterID = netip.AddrFrom4([4]byte(nlri[4:8]))
 	}

@@ -42,7 +42,9 @@ type open struct {
 	families []Family
 	// restart: it has the graceful restart capability; notices: with the N bit (RFC 8538).
 	restart, notices bool
-	caps             []capability
+	// wide: AS numbers have four octets (RFC 6793).
+	wide bool
+	caps []capability
 }
 
 type capability struct {
@@ -82,7 +84,7 @@ func (o *open) take(c capability) {
 			o.families = append(o.families, f)
 		}
 	case capFourOctetAS:
-		o.asn = binary.BigEndian.Uint32(c.value)
+		o.asn, o.wide = binary.BigEndian.Uint32(c.value), true
 	case capRestart:
 		o.restart, o.notices = true, c.value[0]&0x40 != 0
 	}

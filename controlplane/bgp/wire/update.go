@@ -8,14 +8,25 @@ import (
 
 // Path attributes (IANA registry) that are looked at here.
 const (
-	attrNextHop     = 3
-	attrOriginator  = 9  // ORIGINATOR_ID
-	attrReach       = 14 // MP_REACH_NLRI
-	attrUnreach     = 15 // MP_UNREACH_NLRI
-	attrCommunities = 16 // extended ones
+	attrOrigin          = 1
+	attrPath            = 2
+	attrNextHop         = 3
+	attrMED             = 4
+	attrLocalPref       = 5
+	attrAtomicAggregate = 6
+	attrAggregator      = 7
+	attrCommunity       = 8
+	attrOriginator      = 9 // ORIGINATOR_ID
+	attrCluster         = 10
+	attrReach           = 14 // MP_REACH_NLRI
+	attrUnreach         = 15 // MP_UNREACH_NLRI
+	attrCommunities     = 16 // extended ones
+	attrPath4           = 17
+	attrAggregator4     = 18
 
-	flagOptional = 0x80
-	flagExtended = 0x10
+	flagOptional   = 0x80
+	flagTransitive = 0x40
+	flagExtended   = 0x10
 
 	communityRouterMAC = 0x0603 // RFC 9135 section 8.1
 )
@@ -48,6 +59,12 @@ type update struct {
 	// one cannot be read. reach and unreach are those of the session's families.
 	multiProtocol, unread bool
 	reach, unreach        *routes
+	// hop is NEXT_HOP, path4 the AS4_PATH; origin: there is an ORIGIN.
+	hop    nextHop
+	path4  asPath
+	origin bool
+	// why all routes are refused; 0: they are not.
+	why Refusal
 }
 
 type attribute struct {
@@ -142,74 +159,121 @@ func appendUpdate(dst, withdrawn []byte, attrs []attribute, nlri []byte) []byte 
 	return finish(append(dst, nlri...), start)
 }
 
-// prefixes tells whether a list of prefixes can be read (RFC 4271 section 4.3).
-func prefixes(b []byte, most int) bool {
-	for len(b) > 0 {
-		size := 1 + (int(b[0])+7)/8
-		if int(b[0]) > most || size > len(b) {
-			return false
+// prefixes are those of a list that can be read (RFC 4271 section 4.3); ok: all can.
+func prefixes(b []byte, most int) (readable []byte, ok bool) {
+	for n := 0; n < len(b); {
+		size := ipv4.size(b[n:])
+		if int(b[n]) > most || size > len(b)-n {
+			return b[:n], false
 		}
-		b = b[size:]
+		n += size
 	}
-	return true
+	return b, true
 }
 
-// routes are an MP_REACH_NLRI or MP_UNREACH_NLRI of an agreed family (RFC 4760).
+// routes are an MP_REACH_NLRI or MP_UNREACH_NLRI of an agreed family (RFC 4760), or the NLRI field.
 type routes struct {
 	family Family
-	head   []byte // the next hop with its length, and the reserved octet; nil: withdrawn
-	nlri   []byte
+	// announced: they have a next hop, which may be one that cannot be read.
+	announced, field bool
+	hop              nextHop
+	nlri             []byte
 }
 
-func (r routes) value() []byte {
-	b := binary.BigEndian.AppendUint16(nil, r.family.AFI)
-	return slices.Concat(append(b, r.family.SAFI), r.head, r.nlri)
+// attribute is the MP_REACH_NLRI or MP_UNREACH_NLRI of some of the routes.
+func (r routes) attribute(nlri []byte) attribute {
+	value := append(binary.BigEndian.AppendUint16(nil, r.family.AFI), r.family.SAFI)
+	if !r.announced {
+		return attribute{flagOptional, attrUnreach, append(value, nlri...)}
+	}
+	hop := r.hop.bytes(r.family)
+	return attribute{flagOptional, attrReach, slices.Concat(value, []byte{byte(len(hop))}, hop, []byte{0}, nlri)}
 }
 
-// routes reads an attribute with routes; ok: some are for Sluice. wrong: they cannot be
-// read.
-func (a Agreement) routes(t attribute) (r routes, ok, wrong bool) {
-	if len(t.value) < 3 {
-		return r, false, true
+// appendTo appends UPDATEs that announce the routes with these attributes, in as many messages as they
+// need. ok: they have room for one route each.
+func (r routes) appendTo(dst []byte, attrs []attribute) (out []byte, ok bool) {
+	if r.field {
+		attrs = append(attrs, attribute{flagTransitive, attrNextHop, r.hop.bytes(ipv4)})
 	}
-	r.family, r.nlri = familyAt(t.value), t.value[3:]
-	if !slices.Contains(a.Families, r.family) {
-		return r, false, false
+	room := maxMessage - headerLen - 4
+	for _, t := range attrs {
+		room -= len(t.bytes())
 	}
-	if t.kind == attrReach {
-		if len(r.nlri) < 2 || !r.family.hop(int(r.nlri[0])) || len(r.nlri) < 2+int(r.nlri[0]) {
-			return r, false, true
+	if !r.field {
+		room -= 1 + len(r.attribute(nil).bytes()) // its length may take an octet more
+	}
+	out = dst
+	for rest := r.nlri; len(rest) > 0; {
+		n := 0
+		for n < len(rest) && n+r.family.size(rest[n:]) <= room {
+			n += r.family.size(rest[n:])
 		}
-		n := 2 + int(r.nlri[0])
-		r.head, r.nlri = r.nlri[:n], r.nlri[n:]
+		switch {
+		case n == 0:
+			return dst, false
+		case r.field:
+			out = appendUpdate(out, nil, attrs, rest[:n])
+		default:
+			out = appendUpdate(out, nil, append(slices.Clone(attrs), r.attribute(rest[:n])), nil)
+		}
+		rest = rest[n:]
 	}
-	switch r.family {
-	case evpn:
-		r.nlri, ok = typeFive(r.nlri)
-	case ipv4:
-		ok = prefixes(r.nlri, 32)
-	default:
-		ok = prefixes(r.nlri, 128)
-	}
-	return r, ok && len(r.nlri) > 0, !ok
+	return out, true
 }
 
-// hop tells whether a next hop of the family may have that length.
-func (f Family) hop(n int) bool { return n == 4 && f != ipv6 || n == 16 || n == 32 }
+// size is the length of the first of some routes that can be read.
+func (f Family) size(nlri []byte) int {
+	if f == evpn {
+		return 2 + int(nlri[1])
+	}
+	return 1 + (int(nlri[0])+7)/8
+}
+
+// routes reads an attribute with routes; those are left out that are not for Sluice. unread: some
+// cannot be read.
+func (a Agreement) routes(t attribute) (r routes, unread bool) {
+	if len(t.value) < 3 {
+		return r, true
+	}
+	family, nlri := familyAt(t.value), t.value[3:]
+	if !slices.Contains(a.Families, family) {
+		return r, false
+	}
+	r.family = family
+	if t.kind == attrReach {
+		if len(nlri) < 2 || len(nlri) < 2+int(nlri[0]) {
+			return r, true
+		}
+		n := 2 + int(nlri[0])
+		r.announced, r.hop, nlri = true, family.hop(nlri[1:n-1]), nlri[n:]
+	}
+	ok := false
+	switch family {
+	case evpn:
+		r.nlri, ok = typeFive(nlri)
+	case ipv4:
+		r.nlri, ok = prefixes(nlri, 32)
+	default:
+		r.nlri, ok = prefixes(nlri, 128)
+	}
+	return r, !ok
+}
 
 // typeFive keeps the routes of Type 5 (RFC 9136 section 3.1) among EVPN routes (RFC 7432
-// section 7).
+// section 7). One of another length is left out; ok: there is none, and all can be read.
 func typeFive(nlri []byte) (out []byte, ok bool) {
-	out = make([]byte, 0, len(nlri))
+	out, ok = make([]byte, 0, len(nlri)), true
 	for len(nlri) > 0 {
-		if len(nlri) < 2 || len(nlri) < 2+int(nlri[1]) {
-			return nil, false
+		if len(nlri) < 2 || len(nlri) < evpn.size(nlri) {
+			return out, false
 		}
-		n := 2 + int(nlri[1])
-		if nlri[0] == 5 {
-			if n != 2+34 && n != 2+58 {
-				return nil, false
-			}
+		n := evpn.size(nlri)
+		switch {
+		case nlri[0] != 5:
+		case n != 2+34 && n != 2+58:
+			ok = false
+		default:
 			at := len(out)
 			out = append(out, nlri[:n]...)
 			// The last octet is zero for these types of ESI (RFC 7432 section 5), and the server
@@ -220,16 +284,12 @@ func typeFive(nlri []byte) (out []byte, ok bool) {
 		}
 		nlri = nlri[n:]
 	}
-	return out, true
+	return out, ok
 }
 
 // opaque makes all extended communities opaque but route targets, the encapsulation and
-// the router MAC: the server reads others wrongly, or not at all. A list of a wrong length is
-// the server's to answer.
+// the router MAC: the server reads others wrongly, or not at all.
 func opaque(list []byte) []byte {
-	if len(list)%8 != 0 {
-		return list
-	}
 	out := slices.Clone(list)
 	for c := out; len(c) > 0; c = c[8:] {
 		switch binary.BigEndian.Uint16(c) {

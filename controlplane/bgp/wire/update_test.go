@@ -11,7 +11,12 @@ import (
 )
 
 // all is a session with all families.
-var all = Agreement{Families: known, Local: netip.MustParseAddr("192.0.2.1")}
+var all = Agreement{Families: known, Local: netip.MustParseAddr("192.0.2.1"), AS: 64512, ID: 0xc0000201, VTEPs: []netip.Addr{netip.MustParseAddr("2001:db8::1")}}
+
+// refused is the body of what the server is given of routes that are refused.
+func refused(why Refusal, f Family, hop []byte, nlri ...[]byte) []byte {
+	return body(nil, nil, origin, path, attr(0x40, 5, 0, 0, 0, 0), attr(flagOptional, NoteType, byte(why)), reachOf(f, hop, nlri...))
+}
 
 func attr(flags, kind byte, value ...byte) []byte {
 	return attribute{flags, kind, value}.bytes()
@@ -47,6 +52,7 @@ func messageOf(kind byte, b []byte) []byte { return finish(append(begin(nil, kin
 var (
 	hop4   = []byte{192, 0, 2, 7}
 	hop16  = netip.MustParseAddr("2001:db8::7").AsSlice()
+	own16  = all.VTEPs[0].AsSlice()
 	origin = attr(0x40, 1, 0)
 	path   = attr(0x40, 2)
 	pref   = attr(0x40, 5, 0, 0, 0, 100)
@@ -59,6 +65,7 @@ func TestUpdate(t *testing.T) {
 	bandwidth, layer2 := []byte{6, 0x10, 0, 0, 0, 0, 0, 1}, []byte{6, 4, 0, 0, 0, 0, 0, 0}
 	opaque := func(c []byte) []byte { return append([]byte{0x43, 0xff}, c[2:]...) }
 	p4, p6 := []byte{24, 10, 1, 2}, []byte{32, 0x20, 1, 0xd, 0xb8}
+	next4 := attr(0x40, 3, hop4...)
 	for _, tt := range []struct {
 		name string
 		in   []byte
@@ -76,25 +83,46 @@ func TestUpdate(t *testing.T) {
 		{"End-of-RIB", body(nil, nil, unreachOf(evpn)), [][]byte{body(nil, nil, unreachOf(evpn))}, Passed, ""},
 		{"End-of-RIB of IPv4", body(nil, nil), [][]byte{body(nil, nil)}, Passed, ""},
 		{"End-of-RIB of another family", body(nil, nil, unreachOf(Family{1, 128})), nil, Idle, ""},
-		{"E2: communities", body(nil, nil, origin, attr(0xc0, 16, slices.Concat(bandwidth, target, layer2)...), reachOf(evpn, hop16, five4(1))),
-			[][]byte{body(nil, nil, origin, attr(0xc0, 16, slices.Concat(opaque(bandwidth), target, opaque(layer2))...), reachOf(evpn, hop16, five4(1)))}, Passed, ""},
-		{"communities of a wrong length", body(nil, nil, attr(0xc0, 16, 1, 2, 3), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, attr(0xc0, 16, 1, 2, 3), reachOf(evpn, hop4, five4(1)))}, Passed, ""},
-		{"unknown optional attributes", body(nil, nil, origin, attr(0xc0, 250, make([]byte, 300)...), attr(0x80, 26, 1), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"E2: communities", body(nil, nil, origin, path, attr(0xc0, 16, slices.Concat(bandwidth, target, layer2)...), reachOf(evpn, hop16, five4(1))),
+			[][]byte{body(nil, nil, origin, path, attr(0xc0, 16, slices.Concat(opaque(bandwidth), target, opaque(layer2))...), reachOf(evpn, hop16, five4(1)))}, Passed, ""},
+		{"communities of a wrong length", body(nil, nil, origin, path, attr(0xc0, 16, 1, 2, 3), reachOf(evpn, hop4, five4(1))), [][]byte{refused(Malformed, evpn, hop4, five4(1))}, Passed, ""},
+		{"unknown optional attributes", body(nil, nil, origin, path, attr(0xc0, 250, make([]byte, 300)...), attr(0x80, 26, 1), attr(0x80, NoteType, 5), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
 		{"unknown well-known attribute", body(nil, nil, origin, attr(0x40, 99), reachOf(evpn, hop4, five4(1))), nil, Passed, "3/2"},
 		{"the same behind routes that cannot be read", body(nil, nil, unreachOf(evpn, []byte{5, 34, 1}), attr(0x40, 99)), nil, Passed, "3/2"},
 		{"another family", body(nil, nil, origin, reachOf(Family{1, 128}, make([]byte, 12), []byte{1, 2, 3})), nil, Idle, ""},
-		{"unicast", body(p4, p4, origin, attr(0x40, 3, hop4...), reachOf(ipv6, hop16, p6)), [][]byte{body(p4, p4, origin, attr(0x40, 3, hop4...), reachOf(ipv6, hop16, p6))}, Passed, ""},
-		{"next hop of this node", body(nil, p4, origin, attr(0x40, 3, 127, 0, 0, 1)), [][]byte{body(p4, nil)}, Passed, ""},
+		{"unicast: what is withdrawn first", body(p4, p4, origin, path, next4, reachOf(ipv6, hop16, p6), unreachOf(evpn, five4(1))),
+			[][]byte{body(p4, nil, unreachOf(evpn, five4(1))), body(nil, p4, origin, path, next4), body(nil, nil, origin, path, reachOf(ipv6, hop16, p6))}, Passed, ""},
+		{"next hop of this node", body(nil, p4, origin, path, attr(0x40, 3, 127, 0, 0, 1)), [][]byte{refused(BadNextHop, ipv4, []byte{127, 0, 0, 1}, p4)}, Passed, ""},
+		{"no next hop", body(nil, p4, origin, path), [][]byte{refused(BadNextHop, ipv4, make([]byte, 4), p4)}, Passed, ""},
+		{"next hop 0.0.0.0", body(nil, p4, origin, path, attr(0x40, 3, 0, 0, 0, 0)), [][]byte{refused(BadNextHop, ipv4, make([]byte, 4), p4)}, Passed, ""},
+		{"E30: NEXT_HOP 0.0.0.0 beside MP_REACH", body(nil, nil, origin, path, attr(0x40, 3, 0, 0, 0, 0), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"E30: a multicast one of a wrong length", body(nil, nil, origin, path, attr(0x40, 3, 224, 0, 0), reachOf(ipv6, hop16, p6)), [][]byte{body(nil, nil, origin, path, reachOf(ipv6, hop16, p6))}, Passed, ""},
+		{"a next hop for one of two", body(nil, p4, origin, path, attr(0x40, 3, 224, 0, 0, 5), reachOf(ipv6, hop16, p6)),
+			[][]byte{refused(BadNextHop, ipv4, []byte{224, 0, 0, 5}, p4), body(nil, nil, origin, path, reachOf(ipv6, hop16, p6))}, Passed, ""},
 		{"a wrong IPv4 prefix", body(nil, []byte{33, 1, 2, 3, 4, 5}, origin), nil, Passed, "3/10"},
-		{"a route of Type 5 too short", body(nil, nil, origin, reachOf(evpn, hop4, five4(1), nlriOf(5, 33, 0))), nil, Ignored, ""},
-		{"routes cut off", body(nil, nil, unreachOf(evpn, five4(1), []byte{5, 34, 1})), nil, Ignored, ""},
-		{"a next hop of a wrong length", body(nil, nil, origin, reachOf(evpn, []byte{1, 2, 3}, five4(1))), nil, Ignored, ""},
+		{"a route of Type 5 too short", body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1), nlriOf(5, 33, 0), five6(2))), [][]byte{refused(Malformed, evpn, hop4, five4(1), five6(2))}, Ignored, ""},
+		{"a withdrawn one, too short", body(nil, nil, unreachOf(evpn, nlriOf(5, 33, 0), five6(2))), [][]byte{body(nil, nil, unreachOf(evpn, five6(2)))}, Ignored, ""},
+		{"no readable one", body(nil, nil, unreachOf(evpn, []byte{5, 34, 1})), nil, Ignored, ""},
+		{"routes cut off", body(nil, nil, unreachOf(evpn, five4(1), []byte{5, 34, 1})), [][]byte{body(nil, nil, unreachOf(evpn, five4(1)))}, Ignored, ""},
+		{"prefixes cut off", body(nil, nil, origin, path, reachOf(ipv6, hop16, p6, []byte{64, 1})), [][]byte{refused(Malformed, ipv6, hop16, p6)}, Ignored, ""},
+		{"a next hop of a wrong length", body(nil, nil, origin, path, reachOf(evpn, []byte{1, 2, 3}, five4(1))), [][]byte{refused(BadNextHop, evpn, make([]byte, 4), five4(1))}, Passed, ""},
+		{"a next hop behind the attribute's end", body(nil, nil, origin, path, attr(0x80, 14, 0, 25, 70, 9, 1)), nil, Ignored, ""},
 		{"an attribute cut off", append(body(p4, nil)[:6:6], slices.Concat([]byte{0, byte(len(reachOf(evpn, hop4, five4(1))) + 3)}, reachOf(evpn, hop4, five4(1)), []byte{0x40, 1, 9})...),
-			[][]byte{body(p4, nil), body(nil, nil, unreachOf(evpn, five4(1)))}, Passed, ""},
+			[][]byte{body(p4, nil), refused(Malformed, evpn, hop4, five4(1))}, Passed, ""},
 		{"routes behind the cut", body(nil, nil, origin, []byte{0x40, 2, 99}, reachOf(evpn, hop4, five4(1))), nil, Ignored, ""},
 		{"withdrawn routes behind the cut", body(nil, nil, []byte{0x40, 1, 99}, unreachOf(evpn, five6(1))), nil, Ignored, ""},
 		{"another family before the cut", body(nil, nil, unreachOf(Family{1, 128}, []byte{1}), []byte{0x40, 1, 9}), nil, Idle, ""},
-		{"an attribute twice", body(nil, nil, origin, attr(0x40, 1, 2), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"an attribute twice", body(nil, nil, origin, path, attr(0x40, 1, 2), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"aggregators, whatever they say", body(nil, nil, origin, path, attr(0xc0, 6, 1), attr(0x40, 7), attr(0x80, 18, 1), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"the partial bit, and a length of two octets", body(nil, nil, append([]byte{0x70, 1, 0, 1}, 0), path, attr(0xa0, 4, 0, 0, 0, 1), reachOf(evpn, hop4, five4(1))),
+			[][]byte{body(nil, nil, origin, path, attr(0x80, 4, 0, 0, 0, 1), reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"MP_REACH_NLRI with the transitive bit", body(nil, nil, origin, path, append([]byte{0xc0}, reachOf(evpn, hop4, five4(1))[1:]...)), [][]byte{refused(Malformed, evpn, hop4, five4(1))}, Passed, ""},
+		{"own AS: the route targets stay", body(nil, nil, origin, attr(0x40, 2, 2, 1, 0, 0, 0xfc, 0), attr(0xc0, 16, target...), reachOf(evpn, hop4, five4(1))),
+			[][]byte{body(nil, nil, origin, path, attr(0x40, 5, 0, 0, 0, 0), attr(0x80, NoteType, byte(OwnAS)), attr(0xc0, 16, target...), reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"own ORIGINATOR_ID", body(nil, nil, origin, path, attr(0x80, 9, 192, 0, 2, 1), reachOf(evpn, hop4, five4(1))), [][]byte{refused(OwnOriginator, evpn, hop4, five4(1))}, Passed, ""},
+		{"own CLUSTER_ID", body(nil, p4, origin, path, next4, attr(0x80, 10, 1, 1, 1, 1, 192, 0, 2, 1)), [][]byte{refused(OwnCluster, ipv4, hop4, p4)}, Passed, ""},
+		{"an own route that comes back", body(nil, nil, origin, path, attr(0x80, 9, 192, 0, 2, 1), reachOf(evpn, own16, five4(1))), [][]byte{body(nil, nil, unreachOf(evpn, five4(1)))}, Passed, ""},
+		{"one with this node's VTEP that does not", body(nil, nil, origin, path, reachOf(evpn, own16, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, own16, five4(1)))}, Passed, ""},
 		{"routes twice", body(nil, nil, unreachOf(evpn, five4(1)), unreachOf(evpn, five4(2))), nil, Passed, "3/1"},
 		{"more withdrawn than there is", []byte{0, 9, 0, 0}, nil, Passed, "3/1"},
 		{"more attributes than there is", []byte{0, 0, 255, 255}, nil, Passed, "3/1"},
@@ -137,8 +165,8 @@ func TestESI(t *testing.T) {
 // Families that only one end has are left out.
 func TestFamiliesOfASession(t *testing.T) {
 	a := Agreement{Families: []Family{evpn}}
-	got, what, err := a.update(nil, body([]byte{24, 10, 1, 2}, []byte{24, 10, 2, 2}, origin, reachOf(evpn, hop4, five4(1)), unreachOf(ipv6, []byte{0})))
-	if want := messageOf(typeUpdate, body(nil, nil, origin, reachOf(evpn, hop4, five4(1)))); what != Passed || err != nil || !bytes.Equal(got, want) {
+	got, what, err := a.update(nil, body([]byte{24, 10, 1, 2}, []byte{24, 10, 2, 2}, origin, path, reachOf(evpn, hop4, five4(1)), unreachOf(ipv6, []byte{0})))
+	if want := messageOf(typeUpdate, body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))); what != Passed || err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d, %v, %x", what, err, got)
 	}
 	refresh := messageOf(typeRefresh, []byte{0, 1, 0, 1})

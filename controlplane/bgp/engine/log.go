@@ -1,4 +1,4 @@
-package bgp
+package engine
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // must outlive both.
 type serverLog struct {
 	log     *slog.Logger
-	handles *handles
+	handles *Handles
 	// limit is for what is above the debug level.
 	limit *loglimit.Limit
 	// leaving: this node ends its sessions, and what the server says of that is no warning.
@@ -43,7 +43,7 @@ func (l serverLog) write(level slog.Level, event string, fields gobgplog.Fields)
 		switch k {
 		case "Topic":
 		case "Key":
-			attrs = append(attrs, slog.String("neighbor", l.handles.name(fmt.Sprint(v))))
+			attrs = append(attrs, slog.String("neighbor", l.handles.Name(fmt.Sprint(v))))
 		case "Error", "Err", "err", "error":
 			attrs = append(attrs, slog.String("error", fmt.Sprint(v)))
 		default:
