@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gobgp "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
+	"github.com/ovn-sluice/sluice/pkg/intent"
 	"github.com/ovn-sluice/sluice/pkg/reason"
 	"github.com/ovn-sluice/sluice/pkg/status"
 )
@@ -276,4 +278,36 @@ func TestRefusedIsLimited(t *testing.T) {
 		n := s.neighbor()
 		return n.State == StatePrefixLimit && n.Received == 0 && len(n.refused()) == 0
 	})
+}
+
+// A refused announcement with the NLRI of a route of this node takes that from no neighbour, though
+// this node is drained and its route has the lowest LOCAL_PREF.
+func TestRefusedLeavesOwnRoute(t *testing.T) {
+	t.Parallel()
+	p := startRawPeerAt(t, "127.0.0.2", gobgp.RF_EVPN)
+	peer := listening(2, freePort(t, "127.0.0.3"), "127.0.0.3")
+	peer.Neighbors = []Neighbor{{Address: netip.MustParseAddr("127.0.0.1"), ASN: 64512, Passive: true}}
+	b := startSpeaker(t, peer)
+	b.do(childCommand{Policies: []childPolicy{red}})
+	a := startSpeaker(t, nodeConfig(1, p.neighbor(), Neighbor{Address: netip.MustParseAddr("127.0.0.3"), ASN: 64512, Port: uint16(peer.ListenPort), ConnectRetry: time.Second}))
+	drained, prefix := true, "10.74.0.0/24"
+	k := key(1001, prefix)
+	a.do(childCommand{Policies: []childPolicy{red}, Upserts: []intent.RouteKey{k}, Shutdown: &drained})
+	eventually(t, "the peer has the route", func() bool { return b.hops(k) != nil })
+	eventually(t, "a session", a.established)
+	own := sample(prefix, "192.0.2.8")
+	own.routerID, own.index = netip.MustParseAddr("192.0.2.1"), 7
+	for i, f := range refusable {
+		at := goodAttrs()
+		at[14] = reach(encodeNLRI(own))
+		f.change(at)
+		p.send(gobgp.BGP_MSG_UPDATE, at.body(nil))
+		eventually(t, f.name+": refused", func() bool { return a.neighbor().Rejected[f.why] == 1 })
+		m := fmt.Sprintf("10.75.%d.0/24", i)
+		a.do(childCommand{Upserts: []intent.RouteKey{key(1001, m)}})
+		eventually(t, "the peer has what was announced behind it", func() bool { return b.hops(key(1001, m)) != nil })
+	}
+	if b.hops(k) == nil || b.deletedOf(k) != 0 {
+		t.Errorf("the route was withdrawn %d times", b.deletedOf(k))
+	}
 }
