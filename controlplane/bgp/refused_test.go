@@ -23,42 +23,52 @@ type attrs map[byte][]byte
 func (a attrs) body(nlri []byte) []byte {
 	var list [][]byte
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
-		list = append(list, a[kind])
+		if kind != 14 {
+			list = append(list, a[kind])
+		}
 	}
+	list = append([][]byte{a[14]}, list...) // first of all (RFC 7606 section 5.1)
 	return append(update(list...), nlri...)
 }
 
-// refusable are the forms in which a neighbour's announcement is refused, with what each changes of a
-// good one.
-var refusable = []struct {
+// refusedForm is a form in which a neighbour's announcement is refused, with what it changes of a good one.
+type refusedForm struct {
 	name   string
 	why    Reason
 	change func(attrs)
-}{
-	{"own AS", reason.RouteOwnAS, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 2, 0, 0, 0xfd, 0xe8, 0, 0, 0xfc, 0}) }},
-	{"own AS in a set", reason.RouteOwnAS, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{1, 2, 0, 0, 0xfc, 0, 0, 0, 0xfd, 0xe8}) }},
-	{"own AS within a confederation", reason.RouteOwnAS, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{3, 1, 0, 0, 0xfc, 0}) }},
-	{"own ORIGINATOR_ID", reason.RouteOwnOriginator, func(a attrs) { a[9] = attribute(flagOptional, 9, []byte{192, 0, 2, 1}) }},
-	{"own CLUSTER_ID", reason.RouteOwnCluster, func(a attrs) { a[10] = attribute(flagOptional, 10, []byte{192, 0, 2, 99, 192, 0, 2, 1}) }},
-	{"ORIGIN 77", reason.RouteMalformed, func(a attrs) { a[1] = attribute(flagTransitive, 1, []byte{77}) }},
-	{"ORIGIN of two octets", reason.RouteMalformed, func(a attrs) { a[1] = attribute(flagTransitive, 1, []byte{0, 0}) }},
-	{"no ORIGIN", reason.RouteMalformed, func(a attrs) { delete(a, 1) }},
-	{"no AS_PATH", reason.RouteMalformed, func(a attrs) { delete(a, 2) }},
-	{"AS_PATH cut short", reason.RouteMalformed, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 9, 0, 0}) }},
-	{"AS_PATH with a segment of no AS", reason.RouteMalformed, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 0}) }},
-	{"AS 0", reason.RouteMalformed, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 1, 0, 0, 0, 0}) }},
-	{"MULTI_EXIT_DISC of three octets", reason.RouteMalformed, func(a attrs) { a[4] = attribute(flagOptional, 4, []byte{0, 0, 1}) }},
-	{"LOCAL_PREF of two octets", reason.RouteMalformed, func(a attrs) { a[5] = attribute(flagTransitive, 5, []byte{0, 1}) }},
-	{"COMMUNITIES of three octets", reason.RouteMalformed, func(a attrs) { a[8] = attribute(flagOptional|flagTransitive, 8, []byte{1, 2, 3}) }},
-	{"ORIGINATOR_ID of three octets", reason.RouteMalformed, func(a attrs) { a[9] = attribute(flagOptional, 9, []byte{192, 0, 2}) }},
-	{"CLUSTER_LIST of six octets", reason.RouteMalformed, func(a attrs) { a[10] = attribute(flagOptional, 10, []byte{192, 0, 2, 9, 1, 1}) }},
-	{"extended communities of nine octets", reason.RouteMalformed, func(a attrs) { a[16] = attribute(flagOptional|flagTransitive, 16, make([]byte, 9)) }},
-	{"ORIGIN as an optional attribute", reason.RouteMalformed, func(a attrs) { a[1] = attribute(flagOptional|flagTransitive, 1, []byte{0}) }},
-	{"CLUSTER_LIST as a transitive attribute", reason.RouteMalformed, func(a attrs) { a[10] = attribute(flagOptional|flagTransitive, 10, []byte{192, 0, 2, 9}) }},
-	{"a list that is cut off", reason.RouteMalformed, func(a attrs) { a[251] = []byte{0xc0, 251, 200, 1} }},
 }
 
-// announced is a kind of route: how it is announced, withdrawn, and looked for.
+// refusable are the forms for the node with the router ID 192.0.2.1.
+var refusable = refusedBy(1)
+
+// refusedBy are those for the node with the router ID 192.0.2.id.
+func refusedBy(id byte) []refusedForm {
+	return []refusedForm{
+		{"own AS", reason.RouteOwnAS, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 2, 0, 0, 0xfd, 0xe8, 0, 0, 0xfc, 0}) }},
+		{"own AS in a set", reason.RouteOwnAS, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{1, 2, 0, 0, 0xfc, 0, 0, 0, 0xfd, 0xe8}) }},
+		{"own AS within a confederation", reason.RouteOwnAS, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{3, 1, 0, 0, 0xfc, 0}) }},
+		{"own ORIGINATOR_ID", reason.RouteOwnOriginator, func(a attrs) { a[9] = attribute(flagOptional, 9, []byte{192, 0, 2, id}) }},
+		{"own CLUSTER_ID", reason.RouteOwnCluster, func(a attrs) { a[10] = attribute(flagOptional, 10, []byte{192, 0, 2, 99, 192, 0, 2, id}) }},
+		{"ORIGIN 77", reason.RouteMalformed, func(a attrs) { a[1] = attribute(flagTransitive, 1, []byte{77}) }},
+		{"ORIGIN of two octets", reason.RouteMalformed, func(a attrs) { a[1] = attribute(flagTransitive, 1, []byte{0, 0}) }},
+		{"no ORIGIN", reason.RouteMalformed, func(a attrs) { delete(a, 1) }},
+		{"no AS_PATH", reason.RouteMalformed, func(a attrs) { delete(a, 2) }},
+		{"AS_PATH cut short", reason.RouteMalformed, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 9, 0, 0}) }},
+		{"AS_PATH with a segment of no AS", reason.RouteMalformed, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 0}) }},
+		{"AS 0", reason.RouteMalformed, func(a attrs) { a[2] = attribute(flagTransitive, 2, []byte{2, 1, 0, 0, 0, 0}) }},
+		{"MULTI_EXIT_DISC of three octets", reason.RouteMalformed, func(a attrs) { a[4] = attribute(flagOptional, 4, []byte{0, 0, 1}) }},
+		{"LOCAL_PREF of two octets", reason.RouteMalformed, func(a attrs) { a[5] = attribute(flagTransitive, 5, []byte{0, 1}) }},
+		{"COMMUNITIES of three octets", reason.RouteMalformed, func(a attrs) { a[8] = attribute(flagOptional|flagTransitive, 8, []byte{1, 2, 3}) }},
+		{"ORIGINATOR_ID of three octets", reason.RouteMalformed, func(a attrs) { a[9] = attribute(flagOptional, 9, []byte{192, 0, 2}) }},
+		{"CLUSTER_LIST of six octets", reason.RouteMalformed, func(a attrs) { a[10] = attribute(flagOptional, 10, []byte{192, 0, 2, 9, 1, 1}) }},
+		{"extended communities of nine octets", reason.RouteMalformed, func(a attrs) { a[16] = attribute(flagOptional|flagTransitive, 16, make([]byte, 9)) }},
+		{"ORIGIN as an optional attribute", reason.RouteMalformed, func(a attrs) { a[1] = attribute(flagOptional|flagTransitive, 1, []byte{0}) }},
+		{"CLUSTER_LIST as a transitive attribute", reason.RouteMalformed, func(a attrs) { a[10] = attribute(flagOptional|flagTransitive, 10, []byte{192, 0, 2, 9}) }},
+		{"a list that is cut off", reason.RouteMalformed, func(a attrs) { a[251] = []byte{0xc0, 251, 200, 1} }},
+	}
+}
+
+// announcedKind is a kind of route: how it is announced, withdrawn, and looked for.
 type announcedKind struct {
 	name     string
 	announce func(hop byte, change func(attrs)) []byte
