@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,8 +34,12 @@ ones, and rejected routes with its VNI as label.`,
 }
 
 func writeNeighbors(w io.Writer, b status.BGP) error {
-	output.Printf(w, "AS %d, router id %s\n\n", b.ASN, b.RouterID)
-	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "UNICAST", "END OF RIB", "LAST ERROR"}}
+	output.Printf(w, "AS %d, router id %s\n", b.ASN, b.RouterID)
+	if b.Dials {
+		output.Printf(w, "The BGP server dials: sessions start one to two seconds later.\n")
+	}
+	output.Printf(w, "\n")
+	t := output.Table{Header: []string{"NEIGHBOR", "AS", "STATE", "SINCE", "FLAPS", "BFD", "RECEIVED", "ACCEPTED", "SENT", "UNICAST", "REJECTED", "END OF RIB", "LAST ERROR"}}
 	for _, n := range b.Neighbors {
 		name := n.Address.String()
 		if !n.Address.IsValid() {
@@ -48,9 +53,21 @@ func writeNeighbors(w io.Writer, b status.BGP) error {
 			state += ", again at " + n.Retry.Format(time.TimeOnly)
 		}
 		t.Add(name, fmt.Sprint(n.ASN), state, age(n.Since), fmt.Sprint(n.Flaps), path(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Accepted),
-			fmt.Sprint(n.Sent), unicast(n), yes(n.EndOfRIB), n.LastError)
+			fmt.Sprint(n.Sent), unicast(n), rejected(n), yes(n.EndOfRIB), n.LastError)
 	}
 	return t.Write(w)
+}
+
+// rejected are the routes of a neighbour that are not used, by reason, of all families.
+func rejected(n status.Neighbor) string {
+	var words []string
+	for _, why := range slices.Sorted(maps.Keys(n.Rejected)) {
+		words = append(words, fmt.Sprintf("%d %s", n.Rejected[why], why))
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, ", ")
 }
 
 // unicast is what of plain unicast goes over a session that is to have it; the other

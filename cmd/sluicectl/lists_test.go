@@ -43,15 +43,26 @@ func TestEmptyListsAreLists(t *testing.T) {
 func TestNeighborsShowPlainUnicast(t *testing.T) {
 	var b bytes.Buffer
 	err := writeNeighbors(&b, status.BGP{ASN: 64512, Neighbors: []status.Neighbor{
-		{Address: netip.MustParseAddr("192.0.2.1"), Families: []string{"evpn"}, Received: 9},
+		{Address: netip.MustParseAddr("192.0.2.1"), Families: []string{"evpn"}, Received: 9, Rejected: map[string]int{"own-as": 3, "malformed-attributes": 1}},
 		{Address: netip.MustParseAddr("2001:db8::1"), Families: []string{"ipv6"}, UnicastReceived: 12, UnicastSent: 3},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != 5 || !strings.Contains(lines[2], "UNICAST") || strings.Contains(lines[3], " in, ") || !strings.Contains(lines[4], "12 in, 3 out") {
+	if len(lines) != 5 || !strings.Contains(lines[2], "UNICAST") || strings.Contains(lines[3], " in, ") || !strings.Contains(lines[4], "12 in, 3 out") ||
+		!strings.Contains(lines[3], "1 malformed-attributes, 3 own-as") {
 		t.Errorf("table\n%s", b.String())
+	}
+}
+
+// Which way the sessions start is said where it is the slow one.
+func TestDialsIsSaid(t *testing.T) {
+	for _, dials := range []bool{false, true} {
+		var b bytes.Buffer
+		if err := writeNeighbors(&b, status.BGP{ASN: 64512, Dials: dials}); err != nil || strings.Contains(b.String(), "dials") != dials {
+			t.Errorf("%v\n%s", err, b.String())
+		}
 	}
 }
 

@@ -65,3 +65,17 @@ func TestStatusAsksEstablishedOnly(t *testing.T) {
 		t.Errorf("after its end %v is %+v; asked %v", one, n, server.asked)
 	}
 }
+
+// The status says whether the server dials.
+func TestDialsIsTold(t *testing.T) {
+	s, err := New(nodeConfig(1), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dials := range []bool{false, true} {
+		s.dials = dials
+		if st, err := s.Status(t.Context()); err != nil || st.Dials != dials {
+			t.Errorf("dials: %t, %v", st.Dials, err)
+		}
+	}
+}

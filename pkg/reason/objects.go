@@ -182,5 +182,5 @@ func Objects() []Entry {
 		{PathDiffers, []string{"kernel-route"}, broken, "The kernel would forward packets to the destination differently from the eBPF path; the error has the actual and the wanted result. Every 10 seconds sluiced checks a part of the routes and restores them; the next check clears the error.", "If it stays, look for rules (`ip rule`), foreign routes in the VRF's table (`ip route show vrf vrf-VNI`), and a destination of the VRF that is an address of the node."},
 		{HashPolicy, []string{"sysctl"}, warning, "A VRF on the kernel path has routes with several next hops, and the kernel ignores ports in its choice: all connections between two VMs take one path. The eBPF path spreads them. sluiced checks every 10 seconds.", "Set the named sysctl to 1; it applies to the whole node, so Sluice does not."},
 		{BFDDown, []string{"neighbor"}, warning, "BFD with the neighbour was up and is down, or something on this node blocks BFD.", "See the error and `sluicectl bgp neighbors`. An address in use means another BFD daemon; TTL means a neighbour further away than configured."},
-	}, metadataObjects()...)
+	}, append(Refusing(), metadataObjects()...)...)
 }

@@ -66,6 +66,17 @@ func announcements() []Entry {
 	}
 }
 
+// Refusing lists the reasons of neighbours whose announcements the node refuses and needs. An own route
+// that comes back is usual, and another node with the router ID has an object of its own.
+func Refusing() (out []Entry) {
+	for _, e := range announcements() {
+		if e.Word != RouteOwnOriginator {
+			out = append(out, Entry{e.Word, []string{"neighbor"}, warning, "Announcements of the neighbour are refused. " + e.Means, e.Act})
+		}
+	}
+	return out
+}
+
 // ActOnRoute says what to do about a route that is not imported for a reason.
 func ActOnRoute(word string) string {
 	for _, e := range Routes() {

@@ -179,6 +179,10 @@ type Neighbor struct {
 	Received int `json:"received"`
 	Accepted int `json:"accepted"`
 	Sent     int `json:"sent"`
+	// Rejected is the number of routes from the neighbour that are not used, by reason: of Type-5
+	// routes and of plain unicast routes. It lacks those that a single VRF leaves out, and those
+	// without a route to the next hop.
+	Rejected map[string]int `json:"rejected,omitempty"`
 	// EndOfRIB tells that the neighbour has sent all its routes (RFC 4724).
 	EndOfRIB bool `json:"endOfRIB"`
 	// Restarting tells that the neighbour restarts, and its routes are stale.
@@ -266,6 +270,9 @@ type BGP struct {
 	ASN       uint32     `json:"asn"`
 	RouterID  netip.Addr `json:"routerID,omitzero"`
 	Neighbors []Neighbor `json:"neighbors"`
+	// Dials tells that the BGP server takes no connections and dials: sessions start one to two
+	// seconds later.
+	Dials bool `json:"dials,omitempty"`
 	// Rejected is for metrics alone: routes by reason, since the start.
 	Rejected map[string]uint64 `json:"-"`
 }

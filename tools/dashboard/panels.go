@@ -103,6 +103,7 @@ var rows = []row{
 		plain("Type-5 routes", count, "sluice_bgp_neighbor_routes"),
 		plain("Unicast routes", count, "sluice_bgp_neighbor_unicast_routes"),
 		plain("Rejected routes", rate, "sluice_bgp_rejected_routes_total"),
+		plain("Rejected routes of neighbours", count, "sluice_bgp_neighbor_rejected_routes"),
 		plain("Ignored UPDATEs of sessions", count, "sluice_bgp_neighbor_ignored_updates"),
 		{title: "Path MTUs below the underlay's", unit: "decbytes", queries: []query{{metric: "sluice_vtep_path_mtu_bytes", over: "min", per: node}}},
 		plain("Routes of the underlay", count, "sluice_underlay_routes"),

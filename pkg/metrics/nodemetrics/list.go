@@ -60,6 +60,7 @@ var (
 	bgpIgnored  = daemon.Gauge("sluice_bgp_neighbor_ignored_updates", "UPDATE messages of a BGP neighbour's session with unreadable routes, which were ignored.", "neighbor")
 	bgpRoutes   = daemon.Gauge("sluice_bgp_neighbor_routes", "Type-5 routes of a BGP neighbour; set is received, accepted or sent.", "neighbor", "set")
 	bgpUnicast  = daemon.Gauge("sluice_bgp_neighbor_unicast_routes", "Plain unicast routes received from a BGP neighbour.", "neighbor")
+	bgpRefused  = daemon.Gauge("sluice_bgp_neighbor_rejected_routes", "Routes held from a BGP neighbour that are not used, of Type 5 and of plain unicast, by reason.", "neighbor", "reason")
 	bgpRejected = daemon.Counter("sluice_bgp_rejected_routes_total", "Routes from neighbours that were not accepted, by reason.", "reason")
 
 	underlayRoutes  = daemon.Gauge("sluice_underlay_routes", "Routes of the underlay in the node's main table; set is installed, or hops for their next hops.", "set")

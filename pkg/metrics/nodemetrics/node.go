@@ -206,6 +206,9 @@ func (m *Metrics) AddBGP(read func() (status.BGP, error)) {
 			e.Emit(bgpRoutes, float64(n.Sent), a, "sent")
 			e.Emit(bgpUnicast, float64(n.UnicastReceived), a)
 			e.Emit(bgpIgnored, float64(n.IgnoredUpdates), a)
+			for reason, routes := range n.Rejected {
+				e.Emit(bgpRefused, float64(routes), a, reason)
+			}
 		}
 		for reason, n := range b.Rejected {
 			e.Emit(bgpRejected, float64(n), reason)

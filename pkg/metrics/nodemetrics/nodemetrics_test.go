@@ -152,7 +152,7 @@ func TestValues(t *testing.T) {
 	})
 	m.AddBGP(func() (status.BGP, error) {
 		since := time.Unix(1000, 0)
-		return status.BGP{Neighbors: []status.Neighbor{{Interface: "up", Up: true, Since: since, IgnoredUpdates: 7}, {Interface: "down", State: status.NeighborPrefixLimit, Since: since}}}, nil
+		return status.BGP{Neighbors: []status.Neighbor{{Interface: "up", Up: true, Since: since, IgnoredUpdates: 7, Rejected: map[string]int{"own-as": 4}}, {Interface: "down", State: status.NeighborPrefixLimit, Since: since}}}, nil
 	})
 	m.AddMetadata(func() status.MetadataProxy {
 		return status.MetadataProxy{Listeners: []status.MetadataListener{{Serving: true}, {}, {}}, FileErrors: 5}
@@ -172,7 +172,8 @@ func TestValues(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"sluice_vip_vms ovn acl": 2, "sluice_vip_vms ebpf ": 1,
+		"sluice_bgp_neighbor_rejected_routes up own-as": 4,
+		"sluice_vip_vms ovn acl":                        2, "sluice_vip_vms ebpf ": 1,
 		"sluice_table_rows wanted vips": 3, "sluice_table_rows failed vips": 1, "sluice_table_held vips": 1, "sluice_table_operations_total delete error vips": 2,
 		"sluice_map_rows answers vips": 4, "sluice_map_size_rows answers vips": 8,
 		"sluice_underlay_routes installed": 1, "sluice_underlay_routes hops": 2, "sluice_underlay_refused_routes connected": 1,

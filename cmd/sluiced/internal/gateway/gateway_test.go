@@ -140,6 +140,7 @@ func TestConditionOfBGP(t *testing.T) {
 		{"one down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{up, down}}, nil, true, "in-sync", "2001:db8::1"},
 		{"all down", bgp.Status{InSync: true, Neighbors: []bgp.NeighborStatus{down}}, nil, false, "no-session", "2001:db8::1"},
 		{"receiving", bgp.Status{Neighbors: []bgp.NeighborStatus{up}}, nil, false, "receiving", "1 of 1"},
+		{"the server dials", bgp.Status{InSync: true, Dials: true, Neighbors: []bgp.NeighborStatus{up}}, nil, true, "in-sync", "the BGP server takes no connections and dials"},
 		{"nobody to talk to", bgp.Status{InSync: true}, nil, true, "no-neighbors", ""},
 		{"port taken", bgp.Status{Problem: "address in use", Neighbors: []bgp.NeighborStatus{down}}, nil, false, "not-started", "address in use"},
 		{"no answer", bgp.Status{}, errors.New("no answer"), false, "unknown", "no answer"},
@@ -147,6 +148,9 @@ func TestConditionOfBGP(t *testing.T) {
 		ready, reason, detail := speakerCondition(tc.s, tc.err)
 		if ready != tc.ready || reason != tc.reason || !strings.Contains(detail, tc.detail) || (tc.detail == "") != (detail == "") {
 			t.Errorf("%s: %v, %s, %q", tc.name, ready, reason, detail)
+		}
+		if strings.Contains(detail, "dials") != tc.s.Dials {
+			t.Errorf("%s: %q", tc.name, detail)
 		}
 	}
 }
@@ -167,20 +171,26 @@ func TestPrefixLimitIsAProblem(t *testing.T) {
 	}
 }
 
-// So is one that says what cannot be read, and one that does not take a family.
+// So is one that says what cannot be read, one that does not take a family, and one whose announcements
+// are refused; own routes that come back are none.
 func TestSuspectNeighborsAreProblems(t *testing.T) {
 	reg := status.NewRegistry(slog.New(slog.DiscardHandler))
 	reg.Reporter(bgpReports).Replace(suspects(bgp.Status{Neighbors: []bgp.NeighborStatus{
 		{Address: addr("192.0.2.1"), State: "established"},
 		{Address: addr("192.0.2.2"), State: "established", Missing: bgp.FamilyEVPN, LastError: "not offered"},
 		{Address: addr("2001:db8::3"), State: "established", Ignored: 7, LastError: "not read"},
+		{Address: addr("2001:db8::4"), State: "established", Rejected: map[bgp.Reason]int{bgp.Reason(reason.RouteOwnAS): 2}, UnicastRejected: map[bgp.Reason]int{bgp.Reason(reason.RouteOwnAS): 5}},
+		{Address: addr("2001:db8::5"), State: "established", Rejected: map[bgp.Reason]int{bgp.ReasonOwn: 2, bgp.Reason(reason.RouteOwnOriginator): 3, bgp.Reason(reason.RouteOwnAS): 0}},
 	}}))
-	for key, want := range map[string]string{"192.0.2.2": "family-not-offered", "2001:db8::3": "unreadable-updates"} {
+	if o, _ := reg.Get(bgpReports, "neighbor", "2001:db8::4"); !strings.HasPrefix(o.Error, "7 routes are refused") || !strings.Contains(o.Error, "as-override") {
+		t.Errorf("own AS: %q", o.Error)
+	}
+	for key, want := range map[string]string{"192.0.2.2": "family-not-offered", "2001:db8::3": "unreadable-updates", "2001:db8::4": "own-as"} {
 		if o, ok := reg.Get(bgpReports, "neighbor", key); !ok || o.Reason != want || o.Error == "" {
 			t.Errorf("%s: %+v", key, o)
 		}
 	}
-	if n := len(reg.Problems()); n != 2 {
+	if n := len(reg.Problems()); n != 3 {
 		t.Errorf("%d problems", n)
 	}
 }

@@ -98,8 +98,8 @@ func overLimit(s bgp.Status) []status.Object {
 	return out
 }
 
-// suspects are the neighbours that have sent what this daemon cannot read, and those that
-// do not take a family.
+// suspects are the neighbours that have sent what this daemon cannot read, those that
+// do not take a family, and those whose announcements are refused.
 func suspects(s bgp.Status) []status.Object {
 	var out []status.Object
 	for _, n := range s.Neighbors {
@@ -108,9 +108,22 @@ func suspects(s bgp.Status) []status.Object {
 			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: reason.Unreadable, Error: n.LastError})
 		case n.Missing != 0:
 			out = append(out, status.Object{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: reason.NotOffered, Error: n.LastError})
+		default:
+			out = append(out, refusing(n)...)
 		}
 	}
 	return out
+}
+
+// refusing is what a neighbour announces that is refused, of the first reason of reason.Refusing.
+func refusing(n bgp.NeighborStatus) []status.Object {
+	for _, e := range reason.Refusing() {
+		if count := n.Rejected[bgp.Reason(e.Word)] + n.UnicastRejected[bgp.Reason(e.Word)]; count > 0 {
+			return []status.Object{{Kind: "neighbor", Key: n.Name(), State: status.Warning, Reason: e.Word,
+				Error: fmt.Sprintf("%d routes are refused, see 'sluicectl bgp routes' and 'sluicectl underlay'. %s", count, e.Act)}}
+		}
+	}
+	return nil
 }
 
 // speakerCondition: BGP does its work while routes go in and out, by one neighbour
@@ -125,6 +138,9 @@ func speakerCondition(s bgp.Status, err error) (ready bool, why, detail string) 
 	detail = fmt.Sprintf("%d of %d neighbours, %d EVPN routes in, %d to announce", len(s.Neighbors)-len(down), len(s.Neighbors), s.Imported, s.Announced)
 	if s.Exposed > 0 {
 		detail += fmt.Sprintf(", %d exposed addresses to announce", s.Exposed)
+	}
+	if s.Dials {
+		detail += "; the BGP server takes no connections and dials, so that sessions start one to two seconds later"
 	}
 	if len(down) > 0 {
 		detail += "; no session with " + strings.Join(down, ", ")

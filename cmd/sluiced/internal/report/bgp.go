@@ -31,7 +31,7 @@ func (n node) bgp(ctx context.Context) (status.BGP, error) {
 	if err != nil {
 		return status.BGP{}, err
 	}
-	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Neighbors: []status.Neighbor{}, Rejected: map[string]uint64{}}
+	out := status.BGP{ASN: s.ASN, RouterID: s.RouterID, Dials: s.Dials, Neighbors: []status.Neighbor{}, Rejected: map[string]uint64{}}
 	paths := n.bfd().Sessions
 	for _, b := range s.Neighbors {
 		out.Neighbors = append(out.Neighbors, neighborStatus(b, paths[b.Address]))
@@ -47,7 +47,7 @@ func neighborStatus(b bgp.NeighborStatus, path *status.BFD) status.Neighbor {
 	return status.Neighbor{
 		Interface: b.Interface, Families: strings.Fields(b.Families.String()), UnicastReceived: b.UnicastReceived, UnicastSent: b.UnicastSent,
 		Address: b.Address, Description: b.Description, ASN: b.ASN, State: b.State, Since: b.Since, Up: gateway.Established(b), Flaps: b.Flaps,
-		Received: b.Received, Accepted: accepted(b), Sent: b.Sent, EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
+		Received: b.Received, Accepted: accepted(b), Sent: b.Sent, Rejected: rejected(b), EndOfRIB: b.EndOfRIB, Restarting: b.PeerRestarting,
 		MessagesIn: b.MessagesIn, MessagesOut: b.MessagesOut, LastError: b.LastError, Retry: b.Retry, IgnoredUpdates: b.Ignored, BFD: path,
 	}
 }
@@ -59,6 +59,19 @@ func accepted(b bgp.NeighborStatus) int {
 		count -= rejected
 	}
 	return count
+}
+
+// rejected counts the routes of a neighbour that are not used, by reason.
+func rejected(b bgp.NeighborStatus) map[string]int {
+	out := map[string]int{}
+	for _, family := range []map[bgp.Reason]int{b.Rejected, b.UnicastRejected} {
+		for reason, n := range family {
+			if n > 0 {
+				out[string(reason)] += n
+			}
+		}
+	}
+	return out
 }
 
 func (n node) bgpRoutes(ctx context.Context, vni intent.VNI) ([]status.BGPRoute, error) {
