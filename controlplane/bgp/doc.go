@@ -16,7 +16,8 @@
 //     changes is announced anew before the old one is withdrawn.
 //   - One neighbour's routes never travel on to another: a node is no transit.
 //   - A received route is imported or rejected for exactly one reason, which is
-//     counted. A rejected route stops no other.
+//     counted. A rejected route stops no other. It has replaced the neighbour's earlier
+//     one all the same, and is listed until it is replaced or withdrawn.
 //   - Watch delivers every change of the import tables in order. Changes that a
 //     slow reader has not fetched are merged, so that what waits is bounded by
 //     the size of the tables.

@@ -258,6 +258,9 @@ func TestRefusedIsShown(t *testing.T) {
 		p.send(gobgp.BGP_MSG_UPDATE, k.withdraw())
 		eventually(t, "withdrawn", func() bool { return s.neighbor().Received == 0 })
 	}
+	if s.do(childCommand{Status: true}).Status.Dials {
+		t.Error("the BGP server dials")
+	}
 	// Of plain unicast the prefix has the reason.
 	for _, k := range allKinds()[2:] {
 		p.send(gobgp.BGP_MSG_UPDATE, k.announce(8, refusable[0].change))

@@ -13,5 +13,8 @@
 //     nor an address of its own: what the kernel knows by itself stays as it is.
 //   - A route that covers the neighbour that it was learned from is no row, unless
 //     that neighbour is on a link: the session would run through itself.
-//   - Every learned route is in Result.Rows or has one reason in Result.Refused.
+//   - Of a pair of next hops the link-local one is used on a session of its link, and
+//     elsewhere where the global one is on no link (RFC 2545 section 3).
+//   - Every learned route is in Result.Rows or has one reason in Result.Refused, also one
+//     that BGP has refused.
 package underlay

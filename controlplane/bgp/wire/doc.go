@@ -8,14 +8,17 @@
 //
 // # Promises
 //
-//   - What reaches the server is well-formed as far as the server's parser relies on it, and
+//   - What reaches the server is well-formed and nothing that the server refuses by itself, and
 //     holds nothing that Sluice does not read: EVPN routes of Type 5, IPv4 and IPv6 unicast
 //     routes, and the attributes that the choice of paths and the import need. An NLRI of
 //     another EVPN type is left out (RFC 7606 section 5.4), the others of its UPDATE are not.
+//   - An announcement replaces the neighbour's earlier one of the same route, whatever becomes of
+//     it (RFC 4271 section 9). One that is refused reaches the server as a route with a Note.
+//   - A next hop is read in all forms that its family has, and NEXT_HOP for the NLRI field alone.
 //   - A well-formed UPDATE stays one, and none becomes End-of-RIB.
 //   - A message that ends the session by RFC 4271 or RFC 7606 is answered here with its
-//     NOTIFICATION. An UPDATE whose routes cannot be read is left out and told (Ignored).
-//     Other faults of attributes are the server's to answer.
+//     NOTIFICATION. Routes that cannot be read are left out and told (Ignored); what can be read
+//     of such an UPDATE is refused, or withdrawn.
 //   - Each neighbour is told of this node's restart (RFC 4724, the R bit), until it has all
 //     routes of this node once; and that it forwards on over that, and over the loss of a
 //     session (the F bits).
