@@ -19,7 +19,7 @@ int client_out(struct __sk_buff *skb)
 	if (!client_find(&r) || !w || !client_parse(skb, &w->packet))
 		return TC_ACT_UNSPEC;
 	struct packet *p = &w->packet;
-	__u32 reason = p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6 ? error_apply(&r, p) : answer_apply(&r, p);
+	__u32 reason = answer_may(&r, p) ? answer_apply(&r, p) : DROP_NONE;
 
 	return reason ? drop(&r, reason) : TC_ACT_UNSPEC;
 }

@@ -231,7 +231,8 @@ int fabric_in(struct __sk_buff *skb)
 
 	if (p.size > mtu)
 		return mtu ? refuse(&r, &p, e, DROP_TOO_BIG, mtu) : drop(&r, DROP_STALE_ROW);
-	return to_entry(&r, &p, e);
+	reason = r.side ? nat_write(&r, &p) : DROP_NONE;
+	return reason ? drop(&r, reason) : to_entry(&r, &p, e);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -128,21 +128,11 @@ static __always_inline int outer_df(struct run *r, const struct packet *p, const
 	return 0;
 }
 
-static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 route, __u32 row)
+/* to_fabric sends the packet to another node. */
+static __always_inline int to_fabric(struct run *r, const struct packet *p, const struct nexthop *h, int df)
 {
-	struct nexthop *h = nexthop_of(r, route, p);
-	__u32 reason;
+	__u32 reason = set_vlan(r->skb, 0);
 
-	if (!h)
-		return drop(r, DROP_STALE_ROW);
-	__u32 mtu = nexthop_mtu(h, p->size);
-	int df = outer_df(r, p, h, mtu);
-
-	if (df < 0)
-		return refuse(r, p, row, DROP_TOO_BIG, mtu);
-	reason = nat_apply(r, p);
-	if (!reason)
-		reason = set_vlan(r->skb, 0);
 	if (!reason)
 		reason = hop(r->skb, p, node.router_mac, h->mac);
 	if (!reason)
@@ -151,6 +141,65 @@ static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 rou
 		return drop(r, reason);
 	count_forwarded(r, p);
 	return redirect(r, node.vxlan_ifindex);
+}
+
+int overlay_answer(struct __sk_buff *skb);
+
+/*
+ * What overlay_in calls. The array is of one load of the two programs: overlay_in runs with the overlay_answer that it
+ * was built with, also while others take their place.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__array(values, int(struct __sk_buff *));
+} overlay_calls SEC(".maps") = {.values = {[0] = (void *)&overlay_answer}};
+
+/*
+ * depart sends the packet to a next hop, or with none into OVN by a row of entries. What may be a backend's answer
+ * goes by way of overlay_answer: the verifier would follow each path through that once for each path to here.
+ */
+static __always_inline int depart(struct run *r, struct packet *p, const struct nexthop *h, int df, const struct entry *e,
+				  __u32 entry, int answers_only)
+{
+	if (!answer_may(r, p)) {
+		if (answers_only)
+			return drop(r, DROP_SOURCE_NOT_EXPOSED);
+		return h ? to_fabric(r, p, h, df) : to_entry(r, p, e);
+	}
+	struct work *w = work_of();
+
+	if (!w)
+		return drop(r, DROP_NAT);
+	struct departure *d = &w->departure;
+
+	w->packet = *p;
+	if (h)
+		d->hop = *h;
+	d->local = !h;
+	d->entry = entry;
+	d->vni = r->vni;
+	d->index = r->index;
+	d->unknown = r->unknown;
+	d->df = df;
+	d->answers_only = answers_only;
+	bpf_tail_call(r->skb, &overlay_calls, 0);
+	return drop(r, DROP_NAT);
+}
+
+static __always_inline int to_nexthop(struct run *r, struct packet *p, __u64 route, __u32 row, int answers_only)
+{
+	struct nexthop *h = nexthop_of(r, route, p);
+
+	if (!h)
+		return drop(r, DROP_STALE_ROW);
+	__u32 mtu = nexthop_mtu(h, p->size);
+	int df = outer_df(r, p, h, mtu);
+
+	if (df < 0)
+		return refuse(r, p, row, DROP_TOO_BIG, mtu);
+	return depart(r, p, h, df, 0, 0, answers_only);
 }
 
 /* no_route leads out of the default VRF by the host's routes; a tenant's VRF has no other way. */
@@ -181,7 +230,8 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 		if (!route_local(route) || route_ref(route) != row)
 			return drop(r, DROP_SOURCE_NOT_EXPOSED);
 	}
-	r->answers_only = route_kind(route) >> ROUTE_BACKEND_BIT & 1;
+	int answers_only = route_kind(route) >> ROUTE_BACKEND_BIT & 1;
+
 	STEP(r, STEP_SOURCE, row, p->src.addr);
 	/* The place of BFD answers. */
 	if (is_bfd(r->skb, p, row))
@@ -197,7 +247,7 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 	if (p->ttl <= 1)
 		return refuse(r, p, row, DROP_TTL_EXPIRED, 0);
 	if (!route_local(route))
-		return to_nexthop(r, p, route, row);
+		return to_nexthop(r, p, route, row, answers_only);
 
 	/* Another gateway port of the same VRF on this node. */
 	struct entry *e = entry_beside(r, route_ref(route));
@@ -209,7 +259,39 @@ static __always_inline int forward(struct run *r, struct packet *p, __u32 row)
 
 	if (p->size > mtu)
 		return mtu ? refuse(r, p, row, DROP_TOO_BIG, mtu) : drop(r, DROP_STALE_ROW);
-	return to_entry(r, p, e);
+	return depart(r, p, 0, 0, e, route_ref(route), answers_only);
+}
+
+/*
+ * overlay_answer is the rest of overlay_in for what may be a backend's answer: it comes from its VIP. What the other
+ * one has decided is in the row of scratch.
+ */
+SEC("tc")
+int overlay_answer(struct __sk_buff *skb)
+{
+	struct run r;
+	struct work *w = work_of();
+
+	run_start(&r, skb, TO_FABRIC);
+	if (!w)
+		return drop(&r, DROP_NAT);
+	const struct departure *d = &w->departure;
+	struct packet *p = &w->packet;
+
+	r.vni = d->vni;
+	r.index = d->index;
+	r.unknown = d->unknown;
+	__u32 reason = answer_apply(&r, p);
+
+	if (!reason && d->answers_only && r.side != NAT_SOURCE)
+		reason = DROP_SOURCE_NOT_EXPOSED;
+	if (reason)
+		return drop(&r, reason);
+	if (!d->local)
+		return to_fabric(&r, p, &d->hop, d->df);
+	struct entry *e = entry_beside(&r, d->entry);
+
+	return e ? to_entry(&r, p, e) : drop(&r, DROP_STALE_ROW);
 }
 
 SEC("tc")

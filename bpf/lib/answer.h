@@ -6,6 +6,7 @@
  * known comes from its VIP; of another one the tables tell, where there may be such.
  */
 #include "balance.h"
+#include "icmp.h"
 
 /* backend_bit is the place of what a backend sends in backend_front; the daemon computes the same (backend_front.go). */
 static __always_inline __u32 backend_bit(__u32 scope, __u32 proto, __be16 port, const struct address *a)
@@ -27,6 +28,21 @@ static __always_inline int backend_is(__u32 scope, __u32 proto, __be16 port, con
 static __always_inline int backend_at(const struct run *r, __u32 proto, __be16 port, const struct address *a)
 {
 	return backend_is(r->vni, proto, port, a) || backend_is(r->vni, proto, 0, a);
+}
+
+/*
+ * answer_may tells whether a packet may be a backend's answer, or an error about one: all that most packets of a
+ * VRF with VIPs are asked.
+ */
+static __always_inline int answer_may(const struct run *r, const struct packet *p)
+{
+	if (!r->unknown)
+		return 0;
+	if (p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6)
+		return p->fragment == WHOLE && icmp_is_error(r->skb, p);
+	if (!has_ports(p->proto))
+		return 0;
+	return p->fragment == LATER_FRAGMENT || backend_at(r, p->proto, l4_ports(r->skb, p), &p->src);
 }
 
 /* answer_at looks at one VIP of the backend that a packet may be an answer of. */
@@ -243,21 +259,15 @@ static __always_inline __u32 answer_known(struct run *r, struct packet *p)
 }
 
 /*
- * answer_find has a backend's answer come from the VIP. What belongs to no flow is the
+ * answer_find has what answer_may() tells of come from the VIP. What belongs to no flow is the
  * backend's own. 0 or a drop reason.
  */
 static __always_inline __u32 answer_find(struct run *r, struct packet *p)
 {
-	if (!has_ports(p->proto))
-		return DROP_NONE;
 	if (p->fragment == LATER_FRAGMENT) {
 		fragment_follow(r, p);
 		return DROP_NONE;
 	}
-	__be16 port = l4_ports(r->skb, p);
-
-	if (!backend_at(r, p->proto, port, &p->src))
-		return DROP_NONE;
 	__u32 reason = answer_known(r, p);
 
 	if (reason)

@@ -39,6 +39,18 @@ struct answer_search {
 	__be16 port;
 };
 
+/* departure is what overlay_in has decided of a packet that may be an answer, for overlay_answer to do. */
+struct departure {
+	struct nexthop hop; /* to another node */
+	__u32 entry;	    /* row of entries: into OVN */
+	__u32 vni;	    /* as in struct run, and those after it */
+	__u32 index;
+	__u32 unknown;
+	__u8 local;	   /* into OVN */
+	__u8 df;	   /* of the outer header */
+	__u8 answers_only; /* what is no answer of a VIP is not accepted from the source */
+};
+
 /*
  * work is what of a packet is not on the stack, which is 512 bytes for all calls. No
  * other packet comes to the processor meanwhile, but to one of trace mode.
@@ -53,7 +65,8 @@ struct work {
 	struct session session;
 	struct packet quoted;
 	struct answer_search search;
-	struct packet packet; /* of programs whose own stack has no room for it */
+	struct packet packet; /* of programs whose own stack has no room for it, and of overlay_answer */
+	struct departure departure;
 };
 _Static_assert(sizeof(struct work) <= sizeof(struct scratch), "struct work has no room");
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* What is done to a packet on its way out: TTL, MAC addresses, VLAN tag, tunnel key. */
-#include "nat.h"
+#include "lookup.h"
 
 /* Outer headers: IP, UDP, VXLAN and the inner Ethernet header. */
 #define OVERHEAD4 (20 + 8 + 8 + ETH_HLEN)
@@ -84,10 +84,8 @@ static __always_inline void count_forwarded(struct run *r, const struct packet *
 /* to_entry sends the packet into OVN as coming from the next hop. */
 static __always_inline int to_entry(struct run *r, struct packet *p, const struct entry *e)
 {
-	__u32 reason = nat_apply(r, p);
+	__u32 reason = hop(r->skb, p, node.nexthop_mac, e->mac);
 
-	if (!reason)
-		reason = hop(r->skb, p, node.nexthop_mac, e->mac);
 	if (!reason)
 		reason = set_vlan(r->skb, e->vlan);
 	if (reason)

@@ -14,13 +14,6 @@
  */
 #include "lookup.h"
 
-#ifdef WITHOUT_VIPS /* of programs that no packet of a VIP comes by: their stack is full */
-static __always_inline __u32 nat_apply(struct run *r __attribute__((unused)), const struct packet *p __attribute__((unused)))
-{
-	return DROP_NONE;
-}
-#else
-
 #define TCP_CHECK 16
 #define UDP_CHECK 6
 #define ICMP_CHECK 2
@@ -105,30 +98,3 @@ static __noinline __u32 nat_write(struct run *r, const struct packet *p)
 	bpf_csum_update(r->skb, diff);
 	return DROP_NONE;
 }
-
-/*
- * nat_apply writes what was decided, if anything was. 0 or a drop reason. Whether a
- * packet from OVN is a backend's answer is decided only here: before, each further
- * step would be verified for both.
- */
-#ifdef ANSWERS
-static __noinline __u32 answer_apply(struct run *r, struct packet *p);
-static __noinline __u32 error_apply(struct run *r, struct packet *p);
-
-static __always_inline __u32 nat_apply(struct run *r, struct packet *p)
-{
-	__u32 reason = DROP_NONE;
-
-	if (r->unknown)
-		reason = p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6 ? error_apply(r, p) : answer_apply(r, p);
-	if (!reason && r->answers_only && r->side != NAT_SOURCE)
-		reason = DROP_SOURCE_NOT_EXPOSED;
-	return reason;
-}
-#else
-static __always_inline __u32 nat_apply(struct run *r, const struct packet *p)
-{
-	return r->side ? nat_write(r, p) : DROP_NONE;
-}
-#endif
-#endif

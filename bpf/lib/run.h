@@ -41,7 +41,6 @@ struct run {
 	__u32 side;	/* enum nat_side: which end of the packet becomes to and port on its way out */
 	struct address to;
 	__be16 port; /* 0: it stays */
-	__u8 answers_only; /* what is no answer of a VIP is not accepted from the source */
 #endif
 #ifdef CLIENT /* of a machine's tap: see client.h */
 	__u8 mac[6] WORDS; /* with side: the destination's */

@@ -8,7 +8,6 @@
  * check it.
  */
 #include "answer.h"
-#include "icmp.h"
 
 /*
  * quoted_read reads the packet that an error is about, turned round: as one that goes
@@ -166,16 +165,11 @@ static __noinline __u32 error_to_client(struct run *r, struct packet *p)
 	return reason;
 }
 
+/* answer_apply has a packet that answer_may() tells of come from its VIP, or name it. 0 or a drop reason. */
 static __noinline __u32 answer_apply(struct run *r, struct packet *p)
 {
-	__u32 reason = answer_find(r, p);
-
-	return !reason && r->side ? nat_write(r, p) : reason;
-}
-
-static __noinline __u32 error_apply(struct run *r, struct packet *p)
-{
-	__u32 reason = icmp_is_error(r->skb, p) ? error_to_client(r, p) : DROP_NONE;
+	int error = p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6;
+	__u32 reason = error ? error_to_client(r, p) : answer_find(r, p);
 
 	return !reason && r->side ? nat_write(r, p) : reason;
 }

@@ -5,7 +5,8 @@
 // # What is where
 //
 // Everything is pinned in one directory of a bpffs: maps as <name>_v<layout>,
-// the programs as prog_<name> with their constants in const_<name>, and one link per device as
+// the programs as prog_<name> with their constants in const_<name> (and what overlay_in calls, see
+// package pinned), and one link per device as
 // link_<program>_<ifindex> where the kernel has tcx. vtep_guard belongs to the network
 // namespace and has one link, link_vtep_guard. The C side is in /bpf; every
 // struct that both sides know is generated from its BTF.

@@ -255,10 +255,15 @@ func (d *Dataplane) replaceWith(n Node, loaded []*pinned.Program) error {
 	}
 	d.node = n
 	if o != nil {
-		if err := errors.Join(o.flows.copyTo(d.tables, &late), nameContinued(d.pins()), removeOutdated(d.pins(), d.specs), d.tables.removeStalePages(d.pins())); err != nil {
+		if err := errors.Join(o.flows.copyTo(d.tables, &late), nameContinued(d.pins()), removeOutdated(d.pins(), d.specs)); err != nil {
 			return err
 		}
 		o.flows.close()
+	}
+	if len(d.older) == 0 {
+		if err := d.removeStalePages(); err != nil {
+			return err
+		}
 	}
 	d.later = nil
 	d.noteUsed()

@@ -42,6 +42,7 @@ const (
 	overlayInMapNamesV1         = "names_v1"
 	overlayInMapNeighborsV1     = "neighbors_v1"
 	overlayInMapNexthopsV1      = "nexthops_v1"
+	overlayInMapOverlayCalls    = "overlay_calls"
 	overlayInMapPathLeastV1     = "path_least_v1"
 	overlayInMapPathMtusV1      = "path_mtus_v1"
 	overlayInMapPrefixCacheV1   = "prefix_cache_v1"
@@ -65,6 +66,7 @@ const (
 	overlayInMapVrfsV2          = "vrfs_v2"
 	overlayInMapVtepFrontV1     = "vtep_front_v1"
 	overlayInMapVtepsV1         = "vteps_v1"
+	overlayInProgOverlayAnswer  = "overlay_answer"
 	overlayInProgOverlayIn      = "overlay_in"
 	overlayInVarNode            = "node"
 )
@@ -111,7 +113,8 @@ type overlayInSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayInProgramSpecs struct {
-	OverlayIn *ebpf.ProgramSpec `ebpf:"overlay_in"`
+	OverlayAnswer *ebpf.ProgramSpec `ebpf:"overlay_answer"`
+	OverlayIn     *ebpf.ProgramSpec `ebpf:"overlay_in"`
 }
 
 // overlayInMapSpecs contains maps before they are loaded into the kernel.
@@ -144,6 +147,7 @@ type overlayInMapSpecs struct {
 	NamesV1         *ebpf.MapSpec `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.MapSpec `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.MapSpec `ebpf:"nexthops_v1"`
+	OverlayCalls    *ebpf.MapSpec `ebpf:"overlay_calls"`
 	PathLeastV1     *ebpf.MapSpec `ebpf:"path_least_v1"`
 	PathMtusV1      *ebpf.MapSpec `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.MapSpec `ebpf:"prefix_cache_v1"`
@@ -222,6 +226,7 @@ type overlayInMaps struct {
 	NamesV1         *ebpf.Map `ebpf:"names_v1"`
 	NeighborsV1     *ebpf.Map `ebpf:"neighbors_v1"`
 	NexthopsV1      *ebpf.Map `ebpf:"nexthops_v1"`
+	OverlayCalls    *ebpf.Map `ebpf:"overlay_calls"`
 	PathLeastV1     *ebpf.Map `ebpf:"path_least_v1"`
 	PathMtusV1      *ebpf.Map `ebpf:"path_mtus_v1"`
 	PrefixCacheV1   *ebpf.Map `ebpf:"prefix_cache_v1"`
@@ -275,6 +280,7 @@ func (m *overlayInMaps) Close() error {
 		m.NamesV1,
 		m.NeighborsV1,
 		m.NexthopsV1,
+		m.OverlayCalls,
 		m.PathLeastV1,
 		m.PathMtusV1,
 		m.PrefixCacheV1,
@@ -312,11 +318,13 @@ type overlayInVariables struct {
 //
 // It can be passed to loadOverlayInObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayInPrograms struct {
-	OverlayIn *ebpf.Program `ebpf:"overlay_in"`
+	OverlayAnswer *ebpf.Program `ebpf:"overlay_answer"`
+	OverlayIn     *ebpf.Program `ebpf:"overlay_in"`
 }
 
 func (p *overlayInPrograms) Close() error {
 	return _OverlayInClose(
+		p.OverlayAnswer,
 		p.OverlayIn,
 	)
 }

@@ -116,7 +116,7 @@ func (d *Dataplane) promote() error {
 	if err := removeOutdated(d.pins(), d.specs); err != nil {
 		return err
 	}
-	return d.tables.removeStalePages(d.pins())
+	return d.removeStalePages()
 }
 
 // keepsOlder tells whether a device has a program that goes on until Promote or Replace.

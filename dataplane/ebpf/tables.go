@@ -288,18 +288,12 @@ func removeOutdated(dir string, specs map[string]*ebpf.MapSpec) error {
 	return nil
 }
 
-// removeStalePages removes the pages of arrays of maps that others have replaced.
-func (t tables) removeStalePages(dir string) error {
-	outer := map[string]ebpf.MapID{}
-	for name, m := range t {
-		if m.Type() != ebpf.ArrayOfMaps {
-			continue
-		}
-		id, err := idOf(m)
-		if err != nil {
-			return mapError(name, err)
-		}
-		outer[name] = id
+// removeStalePages removes the pages of arrays of maps, and the arrays of called programs, that
+// others have replaced.
+func (d *Dataplane) removeStalePages() error {
+	programs := map[string]*pinned.Program{}
+	for p, program := range d.programs {
+		programs[p.String()] = program
 	}
-	return pinned.RemoveStalePages(dir, outer)
+	return pinned.RemoveStalePages(d.pins(), d.tables, programs)
 }

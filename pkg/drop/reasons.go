@@ -64,7 +64,7 @@ const (
 	BackendAway Reason = 29
 	// VIPFragment: A later fragment of a packet to a VIP arrived before the first one, which alone has the ports. The sender sends the packet again.
 	VIPFragment Reason = 30
-	// NAT: The kernel refused to translate an address or port of a packet to or from a VIP - memory is short, or the packet ends within its TCP or UDP header.
+	// NAT: The kernel refused to translate an address or port of a packet to or from a VIP - memory is short, or the packet ends within its TCP or UDP header. Or the program that translates replies is gone, because its pin was removed while sluiced was not running.
 	NAT Reason = 31
 	// AnswerUnknown: A VIP moved to this node a while ago, and a backend's packet has no session here - another node chose the backend, or the connection is the backend's own. The reply waits for the client's next packet.
 	AnswerUnknown Reason = 32
@@ -105,7 +105,7 @@ var reasons = [...]info{
 	NoBackend:        {"no_backend", "The VIP has no backend for new sessions - all are down, drained or gone.", "See the backends' health in OVN (`ovn-sbctl list Service_Monitor`) and their weights in the Load_Balancer row."},
 	BackendAway:      {"backend_away", "The VIP's backend is not behind a gateway port of this node.", "Compare the backend's address with `sluicectl route list`. The address must be in a network of the router with the load balancer."},
 	VIPFragment:      {"vip_fragment", "A later fragment of a packet to a VIP arrived before the first one, which alone has the ports. The sender sends the packet again.", "Look for a network that reorders packets or loses first fragments, if the count is steady."},
-	NAT:              {"nat", "The kernel refused to translate an address or port of a packet to or from a VIP - memory is short, or the packet ends within its TCP or UDP header.", "Look at a sample. If it is whole, check the node's free memory."},
+	NAT:              {"nat", "The kernel refused to translate an address or port of a packet to or from a VIP - memory is short, or the packet ends within its TCP or UDP header. Or the program that translates replies is gone, because its pin was removed while sluiced was not running.", "Restart sluiced if replies of all VIPs are dropped; it loads the program again. Otherwise look at a sample. If it is whole, check the node's free memory."},
 	AnswerUnknown:    {"answer_unknown", "A VIP moved to this node a while ago, and a backend's packet has no session here - another node chose the backend, or the connection is the backend's own. The reply waits for the client's next packet.", "Nothing, for a while after a gateway moves. A steady count is a backend that sends on connections with silent clients."},
 	VIPFlood:         {"vip_flood", "A new session to a VIP exceeds `loadBalancing.newSessionRate` and gets no entry, and its replies would look like the backend's own packets - the backend has more than four VIPs, or the client keeps a backend other than its hash's.", "Nothing, while the VIP is flooded; clients send again. Without a flood, raise `loadBalancing.newSessionRate`."},
 	SessionEvicted:   {"session_evicted", "The map of sessions is full, or was within two hours. A backend's packet has no session, and the Maglev tables do not identify its VIP; the session may be evicted. The reply waits for the client's next packet, because without its translation the client would reset its connection.", "Raise `dataplane.sizes.sessionEntries`, or find who fills the map (`sluicectl lb backends`, `sluice_vip_sessions_total`)."},

@@ -73,9 +73,14 @@ var kindsOfFlows = []struct {
 func balanced(t testing.TB, dir string) *ebpf.Dataplane {
 	t.Helper()
 	d := world(t, dir, node())
+	fillBalanced(t, d)
+	return d
+}
+
+func fillBalanced(t testing.TB, d *ebpf.Dataplane) {
+	t.Helper()
 	apply(t, d.VIPs(), worldVIPs())
 	apply(t, d.Routes(), balancedRoutes())
-	return d
 }
 
 func balancedRoutes() map[intent.RouteKey]intent.Route {

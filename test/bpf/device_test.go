@@ -196,15 +196,21 @@ func (m *machine) send(vtep, to netip.Addr, frame []byte) {
 func (m *machine) fromPeer(vtep, to netip.Addr, frame []byte) {
 	m.t.Helper()
 	m.send(vtep, to, frame)
+	forwarded(nextHopMAC, gwMAC)(m.t, decode(frame), decode(m.atOVS()))
+}
+
+// atOVS reads what OVS gets.
+func (m *machine) atOVS() []byte {
+	m.t.Helper()
 	buf := make([]byte, 2048)
 	n, _, err := unix.Recvfrom(m.ovs, buf, 0)
 	for errors.Is(err, unix.EINTR) || err == nil && isMulticast(buf[:n]) {
 		n, _, err = unix.Recvfrom(m.ovs, buf, 0)
 	}
 	if err != nil {
-		m.t.Fatalf("nothing came out of sluice0 for a packet from %s: %v", vtep, err)
+		m.t.Fatalf("nothing came out of sluice0: %v", err)
 	}
-	forwarded(nextHopMAC, gwMAC)(m.t, decode(frame), decode(buf[:n]))
+	return buf[:n]
 }
 
 func isMulticast(frame []byte) bool { return len(frame) > 0 && frame[0]&1 != 0 }
@@ -226,6 +232,12 @@ func (m *machine) ovsFrame(frame []byte) {
 // atPeer reads what a VTEP gets: the frame, on its way.
 func (m *machine) atPeer(vtep netip.Addr, label uint32, frame []byte) {
 	m.t.Helper()
+	forwarded(routerMAC, peerMAC)(m.t, decode(frame), decode(m.inTunnel(vtep, label)))
+}
+
+// inTunnel reads the inner frame of what a VTEP gets.
+func (m *machine) inTunnel(vtep netip.Addr, label uint32) []byte {
+	m.t.Helper()
 	c := m.peer[vtep]
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 	buf := make([]byte, 2048)
@@ -239,7 +251,7 @@ func (m *machine) atPeer(vtep netip.Addr, label uint32, frame []byte) {
 	if n < 8 || buf[0] != 8 || binary.BigEndian.Uint32(buf[4:])>>8 != label {
 		m.t.Fatalf("VXLAN header %x, want the VNI %d", buf[:min(n, 8)], label)
 	}
-	forwarded(routerMAC, peerMAC)(m.t, decode(frame), decode(buf[8:n]))
+	return buf[8:n]
 }
 
 // traffic sends both families over both families, both ways.

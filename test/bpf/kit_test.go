@@ -151,6 +151,8 @@ func empty(name string, m *kernel.Map) error {
 		return drain(m)
 	case kernel.ArrayOfMaps:
 		return emptyOuter(m)
+	case kernel.ProgramArray:
+		return nil // what a program calls is a part of it
 	case kernel.Array, kernel.PerCPUArray:
 		return zero(m)
 	}

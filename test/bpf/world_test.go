@@ -212,12 +212,17 @@ func world(t testing.TB, dir string, n ebpf.Node) *ebpf.Dataplane {
 func worldOf(t testing.TB, cfg ebpf.Config) *ebpf.Dataplane {
 	t.Helper()
 	d := load(t, cfg)
+	fillWorld(t, d)
+	return d
+}
+
+func fillWorld(t testing.TB, d *ebpf.Dataplane) {
+	t.Helper()
 	apply(t, d.VRFs(), map[intent.VNI]intent.VRF{red: {VNI: red, Index: 1}, blue: {VNI: blue, Index: 2}, tagged: {VNI: tagged, Index: 3}})
 	apply(t, d.Gateways(), gateways())
 	apply(t, d.Served(), served())
 	apply(t, d.VTEPs(), map[netip.Addr]intent.VTEP{peer4: {Addr: peer4}, peer6: {Addr: peer6}})
 	apply(t, d.Routes(), worldRoutes())
-	return d
 }
 
 func tracer(t testing.TB, dir string) *ebpf.Tracer {

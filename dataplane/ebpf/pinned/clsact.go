@@ -128,6 +128,9 @@ func (at Place) Filter(p *Program, ifindex int) error {
 	if err != nil || running {
 		return err
 	}
+	if err := p.holdCall(at.Dir, at.Program); err != nil {
+		return err
+	}
 	priority := uint16(filterPriority)
 	if at.Anywhere {
 		if priority, err = at.priority(ifindex); err != nil {

@@ -77,37 +77,14 @@ func RemoveDir(dir string, pins []string) error {
 	return nil
 }
 
-// pagePrefix is of the maps in an array of maps.
+// pagePrefix is of pins that carry the number of a map, so that those of two can be there at once: of the
+// maps in an array of maps, and of the array of what a program calls. A build that does not know the
+// latter removes it when its own programs run, as a page of a map that has gone.
 const pagePrefix = "page_"
 
 // PagePin is where a map in an array of maps is pinned.
 func PagePin(dir, outer string, id ebpf.MapID, number uint32) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%s_%d_%d", pagePrefix, outer, id, number))
-}
-
-// RemoveStalePages removes the pins of maps whose array of maps is none of those that are in use.
-func RemoveStalePages(dir string, outer map[string]ebpf.MapID) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("read pin directory: %w", err)
-	}
-	for _, e := range entries {
-		rest, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), AsideSuffix), pagePrefix)
-		if !ok {
-			continue
-		}
-		parts := strings.Split(rest, "_")
-		if len(parts) > 2 {
-			id, err := strconv.ParseUint(parts[len(parts)-2], 10, 32)
-			if is, known := outer[strings.Join(parts[:len(parts)-2], "_")]; err == nil && known && is == ebpf.MapID(id) {
-				continue
-			}
-		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("remove a page of a map that has gone: %w", err)
-		}
-	}
-	return nil
 }
 
 // IsOurs tells whether a name in the directory is that of a program, its constants, a link, or a map

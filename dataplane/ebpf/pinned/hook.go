@@ -81,6 +81,9 @@ func (at Place) parent() uint32 {
 
 // Update replaces the program wherever it is attached by a hook, in place.
 func (at Place) Update(hook Hook, p *Program) error {
+	if err := p.holdCall(at.Dir, at.Program); err != nil {
+		return err
+	}
 	if hook != HookTCX {
 		return at.replaceFilters(p)
 	}

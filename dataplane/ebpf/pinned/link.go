@@ -27,6 +27,9 @@ func (at Place) linkPin(ifindex int) string {
 // Link attaches a program to a device by a link, or makes it that of the link that is
 // there. It tells whether it made one.
 func (at Place) Link(p *Program, ifindex int) (made bool, err error) {
+	if err := p.holdCall(at.Dir, at.Program); err != nil {
+		return false, err
+	}
 	l, err := at.open(ifindex)
 	if err != nil {
 		return false, err

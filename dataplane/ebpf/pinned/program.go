@@ -1,10 +1,8 @@
 package pinned
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -22,15 +20,16 @@ const (
 	constantsPrefix = "const_"
 )
 
-// Program is a loaded program with the map of its constants. That map is pinned beside
-// the program: opening maps and programs by their numbers takes CAP_SYS_ADMIN,
+// Program is a loaded program with the map of its constants, and the program that it calls. These
+// are pinned beside the program: opening maps and programs by their numbers takes CAP_SYS_ADMIN,
 // which the daemon does not have.
 type Program struct {
 	*ebpf.Program
 	constants *ebpf.Map // nil: it has none, or they are not known
+	call      *call     // as constants
 }
 
-// Close lets go of both. Nil has nothing.
+// Close lets go of all. Nil has nothing.
 func (p *Program) Close() {
 	if p == nil {
 		return
@@ -39,6 +38,7 @@ func (p *Program) Close() {
 	if p.constants != nil {
 		p.constants.Close()
 	}
+	p.call.close()
 }
 
 // ID is the kernel's number for the program. Nil has none.
@@ -58,8 +58,8 @@ func ProgramPin(dir, name string) string { return filepath.Join(dir, programPref
 
 func constantsPin(dir, name string) string { return filepath.Join(dir, constantsPrefix+name) }
 
-// Objects adds the descriptors of the program and its constants, by the names of their pins. Nil
-// has none.
+// Objects adds the descriptors of the program, its constants and what it calls, by the names of
+// their pins. Nil has none.
 func (p *Program) Objects(name string, to map[string]int) {
 	if p == nil {
 		return
@@ -67,6 +67,13 @@ func (p *Program) Objects(name string, to map[string]int) {
 	to[programPrefix+name] = p.FD()
 	if p.constants != nil {
 		to[constantsPrefix+name] = p.constants.FD()
+	}
+	if p.call == nil {
+		return
+	}
+	to[programPrefix+name+calledSuffix] = p.call.program.FD()
+	if id, err := numberOf(p.call.array); err == nil {
+		to[filepath.Base(PagePin("", name, id, 0))] = p.call.array.FD()
 	}
 }
 
@@ -91,6 +98,10 @@ func Open(dir, name string) (*Program, error) {
 		p.Close()
 		return nil, fmt.Errorf("open pin %s: %w", path, err)
 	}
+	if p.call, err = openCall(dir, name, prog); err != nil {
+		p.Close()
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -106,19 +117,37 @@ func checkOurs(prog *ebpf.Program, name string) error {
 	return nil
 }
 
-// maps gives the ids of the program's maps without that of its constants, and their
-// content. A crash may have left the constants of another program.
-func (p *Program) maps() (ids []ebpf.MapID, constants []byte, ok bool) {
+// allMaps gives the ids, in order, of the maps of the program and of what it calls, without that
+// of the array between them.
+func (p *Program) allMaps() (ids []ebpf.MapID, ok bool) {
 	info, err := p.Info()
 	if err != nil {
-		return nil, nil, false
+		return nil, false
 	}
 	if ids, ok = info.MapIDs(); !ok {
-		return nil, nil, false
+		return nil, false
+	}
+	if p.call != nil {
+		array, err := numberOf(p.call.array)
+		called, infoErr := p.call.program.Info()
+		if err != nil || infoErr != nil {
+			return nil, false
+		}
+		of, ok := called.MapIDs()
+		if !ok {
+			return nil, false
+		}
+		ids = slices.DeleteFunc(append(ids, of...), func(id ebpf.MapID) bool { return id == array })
 	}
 	slices.Sort(ids)
-	if p.constants == nil {
-		return ids, nil, true
+	return slices.Compact(ids), true
+}
+
+// maps is allMaps without that of the constants, and their content. A crash may have left the
+// constants of another program.
+func (p *Program) maps() (ids []ebpf.MapID, constants []byte, ok bool) {
+	if ids, ok = p.allMaps(); !ok || p.constants == nil {
+		return ids, nil, ok
 	}
 	of, err := p.constants.Info()
 	if err != nil {
@@ -167,29 +196,11 @@ func MapsOf(dir, name string) ([]ebpf.MapID, error) {
 	if ids, _, ok := p.maps(); ok {
 		return ids, nil
 	}
-	info, err := p.Info()
-	if err != nil {
-		return nil, err
-	}
-	ids, _ := info.MapIDs()
+	ids, _ := p.allMaps()
 	return ids, nil
 }
 
-// Same tells whether two loaded programs do the same: equal instructions (their
-// tag), the same maps, equal constants. Of constants that are not known the map is one
-// that the other program has not.
-func (p *Program) Same(other *Program) bool {
-	a, errA := p.Info()
-	b, errB := other.Info()
-	if errA != nil || errB != nil || a.Tag != b.Tag {
-		return false
-	}
-	mapsA, constA, okA := p.maps()
-	mapsB, constB, okB := other.maps()
-	return okA && okB && slices.Equal(mapsA, mapsB) && bytes.Equal(constA, constB)
-}
-
-// PinAs pins program and constants under names that may be taken.
+// PinAs pins program, constants and what it calls under names that may be taken.
 func (p *Program) PinAs(dir, name string) error {
 	if p.constants != nil {
 		constants, err := p.constants.Clone()
@@ -201,6 +212,15 @@ func (p *Program) PinAs(dir, name string) error {
 			return fmt.Errorf("constants: %w", err)
 		}
 	}
+	if p.call != nil {
+		if err := pinProgram(p.call.program, dir, name+calledSuffix); err != nil {
+			return fmt.Errorf("called program: %w", err)
+		}
+	}
+	return pinProgram(p.Program, dir, name)
+}
+
+func pinProgram(p *ebpf.Program, dir, name string) error {
 	// A clone, since a pinned program of cilium/ebpf remembers its path.
 	prog, err := p.Clone()
 	if err != nil {
@@ -208,41 +228,6 @@ func (p *Program) PinAs(dir, name string) error {
 	}
 	defer prog.Close()
 	return Over(prog, ProgramPin(dir, name))
-}
-
-// ConstantsOf is the content that a program's constants will have.
-func ConstantsOf(spec *ebpf.CollectionSpec) []byte {
-	m := spec.Maps[constantsSection]
-	if m == nil || len(m.Contents) != 1 {
-		return nil
-	}
-	b, _ := m.Contents[0].Value.([]byte)
-	b = slices.Clone(b)
-	for _, v := range spec.Variables {
-		if v.SectionName == constantsSection && int(v.Offset)+len(v.Value) <= len(b) {
-			copy(b[v.Offset:], v.Value)
-		}
-	}
-	return b
-}
-
-// IsBuiltFrom tells whether the program has the instructions of a spec. A
-// program's tag covers them as they are loaded, with the offsets of calls, but
-// not which maps they refer to.
-func (p *Program) IsBuiltFrom(spec *ebpf.ProgramSpec) (bool, error) {
-	loaded, err := p.Info()
-	if err != nil {
-		return false, err
-	}
-	spec = spec.Copy()
-	for i := range spec.Instructions {
-		ins := &spec.Instructions[i]
-		if ins.IsLoadFromMap() && ins.AssociateMap(anyMap{}) != nil {
-			return false, nil
-		}
-	}
-	// Marshalling writes the offsets into the instructions.
-	return spec.Instructions.Marshal(io.Discard, spec.ByteOrder) == nil && spec.Compatible(loaded) == nil, nil
 }
 
 // Load loads a program with these maps, and its constants if it has some. A pinned program that is the
@@ -256,88 +241,9 @@ func Load(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map
 		return nil, err
 	}
 	defer c.Close()
-	return &Program{c.DetachProgram(name), c.DetachMap(constantsSection)}, nil
-}
-
-// Current opens the pinned program if loading spec with these maps would make the same one: equal
-// instructions, maps and constants. Otherwise it returns nil, also if that cannot be told.
-func Current(dir, name string, spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *Program {
-	p, err := Open(dir, name)
-	if err != nil || p == nil {
-		return nil
+	p := &Program{Program: c.DetachProgram(name), constants: c.DetachMap(constantsSection)}
+	if array, called := callOf(spec); called != "" {
+		p.call = &call{c.DetachMap(array), c.DetachProgram(called)}
 	}
-	if same, err := p.isOf(spec, name, maps); err != nil || !same {
-		p.Close()
-		return nil
-	}
-	return p
-}
-
-func (p *Program) isOf(spec *ebpf.CollectionSpec, name string, maps map[string]*ebpf.Map) (bool, error) {
-	ids, constants, ok := p.maps()
-	if !ok || !bytes.Equal(constants, ConstantsOf(spec)) {
-		return false, nil
-	}
-	want, ok, err := mapIDs(spec.Programs[name], maps)
-	if err != nil || !ok || !slices.Equal(ids, want) {
-		return false, err
-	}
-	return p.IsBuiltFrom(spec.Programs[name])
-}
-
-// mapIDs gives the ids, in order, of the maps that a program refers to, without its constants.
-// ok is false if one of them is not among maps.
-func mapIDs(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (ids []ebpf.MapID, ok bool, err error) {
-	for i := range spec.Instructions {
-		ins := &spec.Instructions[i]
-		if !ins.IsLoadFromMap() || ins.Reference() == constantsSection {
-			continue
-		}
-		m := maps[ins.Reference()]
-		if m == nil {
-			return nil, false, nil
-		}
-		info, err := m.Info()
-		if err != nil {
-			return nil, false, err
-		}
-		id, ok := info.ID()
-		if !ok {
-			return nil, false, nil
-		}
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids), true, nil
-}
-
-// anyMap stands for a map that need not be open.
-type anyMap struct{}
-
-func (anyMap) FD() int { return 0 }
-
-// Change compares the pinned program with what loading spec would make, by its tag, its
-// constants and its maps. action is empty if nothing would change. It changes nothing.
-func Change(dir, name string, spec *ebpf.CollectionSpec, mapsRemade bool) (action, actual string, err error) {
-	now, err := Open(dir, name)
-	if err != nil || now == nil {
-		return "add", "", err
-	}
-	defer now.Close()
-	built, err := now.IsBuiltFrom(spec.Programs[name])
-	if err != nil {
-		return "", "", err
-	}
-	_, constants, ok := now.maps()
-	switch {
-	case !ok:
-		return "change", "cannot be compared", nil
-	case !built:
-		return "change", "of another build", nil
-	case !bytes.Equal(constants, ConstantsOf(spec)):
-		return "change", "with other constants", nil
-	case mapsRemade:
-		return "change", "with other maps", nil
-	}
-	return "", "", nil
+	return p, nil
 }
