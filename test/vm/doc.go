@@ -28,8 +28,8 @@
 // own that goes with it; what is left of one that was killed goes with the next run.
 // What is missing (QEMU, a kernel, a module, a root disk) fails the test.
 //
-// The verifier's statistics of each program under each kernel are in verifier.txt:
-// growth of more than a fifth fails, and is recorded, if it has to be, by
+// The verifier of each kernel may look at 600,000 instructions of a program (TestVerifier in test/bpf).
+// What it did is in verifier.txt, which a change that concerns the programs writes anew by
 //
 //	SLUICE_RECORD=1 go test -run TestVerifier ./test/vm
 //
