@@ -67,6 +67,7 @@ func TestGatewayPortIsMadeAgain(t *testing.T) {
 	w.nb("b", on("public")...)
 	w.eventually("the gateway port is without a VLAN again", func() error { return w.gatewayVLAN("b1", 0) })
 	back(0)
+	t.Logf("%v", mended)
 	w.nb("b", "ls-del", "public9")
 	for _, s := range blue {
 		s.noLoss(s.stop())
