@@ -49,7 +49,7 @@ func filled(failed func(string, error)) *Metrics {
 		return []status.Table{{Name: "served", Wanted: status.Known(2), Failed: status.Known(0), Maps: []status.MapFill{{Name: "known", Used: 3, Size: 10}, {Name: "served", Used: 7, Size: 10}}}}
 	})
 	m.AddBGP(func() (status.BGP, error) {
-		return status.BGP{Neighbors: []status.Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true, Since: time.Now()}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
+		return status.BGP{Neighbors: []status.Neighbor{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 65000, Up: true, Since: time.Now(), Rejected: map[string]int{"own-as": 1}}}, Rejected: map[string]uint64{"own-vtep": 1}}, nil
 	})
 	m.AddSteered(func() (map[string]uint64, error) { return map[string]uint64{"steered4": 2}, nil })
 	m.AddUnderlay(func() ([]status.UnderlayRoute, error) {
