@@ -10,4 +10,5 @@ set -eu
 . "$(dirname "$0")/debian.sh"
 
 variant=minbase
+plain=yes # what it installs later comes whole
 debian_root bareroot "ca-certificates git make" "$@"

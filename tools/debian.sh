@@ -13,7 +13,8 @@
 #   debian_root KIND PACKAGES "$@"   makes root, and versions: a package and its version a
 #                                    line. It is made anew when the script that asks, or
 #                                    this one, changes; an older one goes. $variant is
-#                                    mmdebstrap's, essential where it is not set
+#                                    mmdebstrap's, essential where it is not set. With
+#                                    $plain the root forgets which files are left out here
 #
 # The directory is $SLUICE_CACHE/KIND/RELEASE/NAME. It is made once;
 # remove it to have newer packages. Nothing is installed.
@@ -77,6 +78,7 @@ debian_root() {
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/include/*' \
     "$suite" "$new/root" "deb $mirror $suite main" >&2
+  [ -z "${plain:-}" ] || rm -f "$new/root/etc/dpkg/dpkg.cfg.d/99mmdebstrap" "$new/root/etc/apt/apt.conf.d/99mmdebstrap"
   dpkg-query --admindir="$new/root/var/lib/dpkg" -W >"$new/versions"
   debian_keep
 }

@@ -176,8 +176,8 @@ func TestSlowDisk(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	told, ended := make(chan error), make(chan error)
+	index(t, s, 1001, 10) // before the loop: a turn of it with nothing to write would be told, too
 	go func() { ended <- s.Run(ctx, func(err error) { told <- err }) }()
-	index(t, s, 1001, 10)
 	<-writes // the disk is busy from here on
 	began := time.Now()
 	index(t, s, 1002, 11)
