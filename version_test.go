@@ -67,7 +67,7 @@ func TestCommitOfGoBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"VERSION", "version.go", ".gitattributes", "tools/build.sh"} {
+	for _, name := range []string{"VERSION", "version.go", ".gitattributes", "tools/build.sh", "tools/steps.sh"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -71,7 +71,7 @@ if [ ! -e $policy ]; then
 fi
 
 mkdir -p "$cache/apt/partial"
-export DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 # what apt says is read
 apt() {
   apt-get -q -y -o Dir::Cache::archives="$cache/apt" -o APT::Sandbox::User=root \
     -o APT::Keep-Downloaded-Packages=true -o DPkg::Lock::Timeout=600 "$@"

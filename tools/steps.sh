@@ -9,8 +9,16 @@ step() {
   step_log=$2
   shift 2
   mkdir -p "$(dirname "$step_log")"
-  # A lock that the caller holds as descriptor 9 is not this one's to keep.
-  (sleep 10 >/dev/null 2>&1 && echo "... waiting: $step_what (its log: $step_log)") 9>&- &
+  # A lock that the caller holds as descriptor 9 is not this one's to keep. It ends with the caller.
+  (
+    step_left=10
+    while [ $step_left != 0 ]; do
+      sleep 1 >/dev/null 2>&1
+      kill -0 $$ 2>/dev/null || exit 0
+      step_left=$((step_left - 1))
+    done
+    echo "... waiting: $step_what (its log: $step_log)"
+  ) 9>&- &
   step_teller=$!
   step_rc=0
   "$@" >"$step_log" 2>&1 || step_rc=$?

@@ -103,12 +103,14 @@ func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 	_, walked := pinned.Walk(s.t[bpfMapFlowsV4], func(k bpfFlowKey, v bpfFlow) {
 		switch f := flowOf(k, v, 0); {
 		case f.ToVIP && ends(f.ends()):
-			flows[k], flows[f.answers()] = v, bpfFlow{}
+			flows[k], flows[f.answers()] = v, bpfFlow{Kind: uint8(bpfFlowKindFLOW_TO_CLIENT), Addr: k.Dst, Port: uint16(k.Ports >> 16)}
 		case !f.ToVIP && !f.Direct && s.lb.emptied(f):
 			flows[k] = v
 		}
 	})
-	// What the programs have given to another flow meanwhile is gone already.
-	_, failed = pinned.DeleteSame(s.t[bpfMapFlowsV4], flows, func(bpfFlow, bpfFlow) bool { return true })
+	// The key of answers may be another VIP's, or a connection's without one (rows_end in balance.h).
+	_, failed = pinned.DeleteSame(s.t[bpfMapFlowsV4], flows, func(is, was bpfFlow) bool {
+		return is.Kind == was.Kind && is.Addr == was.Addr && is.Port == was.Port
+	})
 	return errors.Join(err, mapError(bpfMapFlowsV4, errors.Join(walked, failed)))
 }

@@ -17,7 +17,7 @@
 // A driver runs one call at a time. A pass waits for a call for Grace, which ordinary calls
 // do not take, and so keeps the order above. Then it goes on without the driver: the table
 // has no turn until the call returns, and the result of the call counts whenever it comes.
-// Nor has a table a turn that cannot be read back, until it can.
+// A table that cannot be read back has no turn, either.
 // What a gate makes wait for the table's rows waits. Beside that a row comes before, or goes
 // before, rows of such a table only where TableOptions.Behind says that the two have nothing
 // to do with each other.

@@ -20,6 +20,13 @@ cp -L /etc/resolv.conf /etc/hosts etc/
 hostname bare
 
 git -c safe.directory='*' clone -q --no-hardlinks "$tree" sluice
-(cd "$tree" && git -c safe.directory='*' ls-files -z -co --exclude-standard | xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' - | tar --null -cf - -T -) | tar -C sluice -xf -
+here=$PWD
+cd "$tree"
+git -c safe.directory='*' ls-files -z -d | (cd "$here/sluice" && xargs -0 -r rm -f)
+git -c safe.directory='*' ls-files -z -mo --exclude-standard >"$here/tmp/changed"
+xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' - <"$here/tmp/changed" >"$here/tmp/there"
+tar --null -cf "$here/tmp/changes.tar" -T "$here/tmp/there"
+tar -C "$here/sluice" -xf "$here/tmp/changes.tar"
+cd "$here"
 chown -R 0:0 sluice
 exec chroot . sh -c "cd /sluice && $command"

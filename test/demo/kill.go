@@ -36,6 +36,7 @@ func (t *tour) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	time.Sleep(time.Second)
 	if err := t.bothDaemons(func(n string) error {
 		_, err := t.end(n, "sluiced")
@@ -43,6 +44,7 @@ func (t *tour) kill(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	killed := time.Since(began)
 	// Without a daemon on either side for a while, then with new ones.
 	time.Sleep(time.Second)
 	if err := t.bothDaemons(t.startAgain); err != nil {
@@ -57,6 +59,9 @@ func (t *tour) kill(ctx context.Context) error {
 	for i, p := range killedPairs {
 		lost, control := tallies[i], tallies[len(killedPairs)+i]
 		t.say("    %-6s to %-11s through sluiced's programs: %d;  %s to %s without them: %d", p.from, p.to, lost.lost, controlPairs[i].from, controlPairs[i].to, control.lost)
+		if lost.took < killed {
+			errs = append(errs, fmt.Errorf("%s to %s: the pings ended before sluiced was killed", p.from, p.to))
+		}
 		errs = append(errs, judge(p, lost, control))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -87,13 +92,15 @@ func (t *tour) startAgain(node string) error {
 func (t *tour) startPings(ctx context.Context, pairs []pair) (collect func() ([]tallyOfPing, error), err error) {
 	said := make([]strings.Builder, len(pairs))
 	wait := make([]func() error, len(pairs))
-	for i, p := range pairs {
+	for _, p := range pairs {
 		if err := t.lab.WaitFor(ctx, p.from+" reaches "+p.to, func() error {
 			_, err := t.lab.Exec(ctx, p.from, "ping", "-c1", "-W1", p.to)
 			return err
 		}); err != nil {
 			return nil, err
 		}
+	}
+	for i, p := range pairs {
 		cmd, err := t.lab.Command(ctx, p.from, "ping", "-q", "-i", "0.005", "-c", strconv.Itoa(pings), p.to)
 		if err != nil {
 			return nil, err
@@ -119,9 +126,10 @@ func (t *tour) startPings(ctx context.Context, pairs []pair) (collect func() ([]
 type tallyOfPing struct {
 	lost  int
 	wrong string
+	took  time.Duration
 }
 
-var pingSummary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received,(.*?) [\d.]+% packet loss`)
+var pingSummary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received,(.*?) [\d.]+% packet loss, time (\d+)ms`)
 
 func readPing(text string) (tallyOfPing, error) {
 	m := pingSummary.FindStringSubmatch(text)
@@ -133,7 +141,11 @@ func readPing(text string) (tallyOfPing, error) {
 		return tallyOfPing{}, err
 	}
 	received, err := strconv.Atoi(m[2])
-	return tallyOfPing{lost: sent - received, wrong: strings.Trim(m[3], " ,")}, err
+	if err != nil {
+		return tallyOfPing{}, err
+	}
+	ms, err := strconv.Atoi(m[4])
+	return tallyOfPing{lost: sent - received, wrong: strings.Trim(m[3], " ,"), took: time.Duration(ms) * time.Millisecond}, err
 }
 
 // judge tells what was not as it has to be.

@@ -165,6 +165,9 @@ func (t *tree) program(in inputs, dir string) error {
 	in.link(dir)
 	for _, d := range t.packages[dir].deps {
 		in.link(d)
+		if err := t.scripts(in, t.packages[d].files); err != nil {
+			return err
+		}
 		if !isLab(module + "/" + d) {
 			continue
 		}

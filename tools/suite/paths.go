@@ -33,15 +33,15 @@ func changedPaths(ctx context.Context) changed {
 			return changed{all: "HEAD is in the remote's default branch"}
 		}
 	}
-	diff, err := git(ctx, "diff", "--name-only", base)
+	diff, err := git(ctx, "diff", "--name-only", "--no-renames", "-z", base) // a renamed file is gone where it was
 	if err != nil {
 		return changed{all: fmt.Sprintf("%s cannot be compared: %v", base, err)}
 	}
-	others, err := git(ctx, "ls-files", "--others", "--exclude-standard")
+	others, err := git(ctx, "ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return changed{all: fmt.Sprintf("untracked files are not known: %v", err)}
 	}
-	c := changed{base: base, files: strings.Fields(diff + "\n" + others)}
+	c := changed{base: base, files: strings.FieldsFunc(diff+"\x00"+others, func(r rune) bool { return r == 0 })}
 	if err := c.readInputs(); err != nil {
 		return changed{all: fmt.Sprintf("what tests are built of is not known: %v", err)}
 	}

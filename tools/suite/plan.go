@@ -31,10 +31,11 @@ type (
 )
 
 // schedule is a run: stages one after the other, and beside all of them lanes that take what they
-// leave of the processors.
+// leave of the processors. last runs when nothing else does any more.
 type schedule struct {
 	stages []stage
 	beside []lane
+	last   lane
 }
 
 // all gives every part.
@@ -44,11 +45,11 @@ func (s schedule) all() (parts []part) {
 			parts = append(parts, l...)
 		}
 	}
-	return append(parts, slices.Concat(s.beside...)...)
+	return slices.Concat(parts, slices.Concat(s.beside...), s.last)
 }
 
-// Packages of labs. Nothing runs beside evpn, which counts packets, and beside the demo, which is to leave
-// nothing behind.
+// Packages of labs. No other stage runs beside evpn, which counts packets, and nothing beside the demo,
+// which is to leave nothing behind.
 const (
 	demo         = "./test/demo"
 	bareRoot     = "./test/bareroot" // by path alone
@@ -118,8 +119,8 @@ func daily(all, uncached []string, paths changed) schedule {
 			{{dailyOf(evpn, paths)}},
 			{{dailyOf(loadbalancer, paths)}, {dailyOf(metadata, paths)}},
 			{others}, {alone},
-			{{part{name: "the demo", packages: []string{demo}}}},
 		},
+		last:   lane{{name: "the demo", packages: []string{demo}}},
 		beside: []lane{append(lane{dailyOf(machine, paths)}, machines...), root},
 	}
 }
@@ -210,7 +211,7 @@ func (s schedule) only(want []string) (schedule, error) {
 		}
 		return kept
 	}
-	var out schedule
+	out := schedule{last: keep(s.last)}
 	for _, l := range s.beside {
 		out.beside = append(out.beside, keep(l))
 	}

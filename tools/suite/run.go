@@ -88,6 +88,9 @@ func (r *runner) run(ctx context.Context, s schedule) error {
 		lanes.Wait()
 	}
 	beside.Wait()
+	for _, p := range s.last {
+		r.part(ctx, p)
+	}
 	return r.summary(ctx)
 }
 

@@ -193,7 +193,7 @@ func TestInputs(t *testing.T) {
 // Whatever the go command links into a test, or into a program that the test names, is an input of it.
 func TestInputsAreWhole(t *testing.T) {
 	c := ofFiles(t)
-	done := map[string]bool{}
+	done, linked := map[string]bool{}, map[string][]string{}
 	for _, l := range later {
 		if l.paths != nil || done[l.pkg] {
 			continue
@@ -202,7 +202,10 @@ func TestInputsAreWhole(t *testing.T) {
 		names := goListed(t, "-test", l.pkg)
 		for _, program := range []string{"sluiced", "sluicectl", "sluice-controller", "sluice-lab"} {
 			if strings.Contains(source(t, l.pkg), `"`+program+`"`) {
-				names = append(names, goListed(t, "./cmd/"+program)...)
+				if linked[program] == nil {
+					linked[program] = goListed(t, "./cmd/"+program)
+				}
+				names = append(names, linked[program]...)
 			}
 		}
 		n := 0

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -56,7 +57,10 @@ func (r *runner) lines(title string, which func(result) bool) (failed []string) 
 		word, took, more := "ok  ", fmt.Sprintf("%.3fs", x.took.Seconds()), ""
 		name := cmp.Or(x.pkg, x.part.name)
 		if x.failed {
-			word, failed = "FAIL", append(failed, strings.TrimPrefix(name, module+"/"))
+			word = "FAIL"
+			if x.pkg != "" || !slices.ContainsFunc(r.results, func(o result) bool { return o.failed && o.pkg != "" && o.part.name == x.part.name }) {
+				failed = append(failed, strings.TrimPrefix(name, module+"/"))
+			}
 		}
 		if x.cached {
 			took = "(cached)"

@@ -139,6 +139,8 @@ func (u *update) keep(a Agreement) error {
 			if t.flags&flagOptional == 0 {
 				return fault(codeUpdate, subUnrecognized, t.bytes(), "an UPDATE with the unknown well-known attribute %d", t.kind)
 			}
+		case t.kind == attrAggregator: // with AS_TRANS one of four octets has (RFC 6793 section 4.2.3)
+			u.aggregated = a.Narrow && len(t.value) == 6 && binary.BigEndian.Uint16(t.value) != asTrans
 		case !a.ignored(t.kind) && u.read(a, t):
 			if t.kind == attrCommunities {
 				t.value = opaque(t.value)

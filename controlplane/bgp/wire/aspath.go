@@ -65,6 +65,9 @@ func parsePath(b []byte, size int) (p asPath, ok bool) {
 	return p, true
 }
 
+// asTrans stands for AS numbers that two octets have no room for (RFC 6793 section 9).
+const asTrans = 23456
+
 // merge puts the AS4_PATH in the place of the end of an AS_PATH of two octets (RFC 6793 section
 // 4.2.3). Segments of confederations do not belong in it (section 6).
 func (p asPath) merge(four asPath) asPath {

@@ -16,18 +16,24 @@ func TestNarrowPath(t *testing.T) {
 		path, four []byte
 		want       []byte
 		why        Refusal
+		aggregator []byte
 	}{
-		{"two octets", []byte{2, 2, 0xfd, 0xe8, 0xfd, 0xe9}, nil, []byte{2, 2, 0, 0, 0xfd, 0xe8, 0, 0, 0xfd, 0xe9}, 0},
-		{"a longer number in AS4_PATH", append([]byte{2, 2, 0xfd, 0xe8}, trans...), []byte{2, 1, 0, 1, 0, 7}, []byte{2, 1, 0, 0, 0xfd, 0xe8, 2, 1, 0, 1, 0, 7}, 0},
-		{"AS4_PATH is longer", []byte{2, 1, 0xfd, 0xe8}, []byte{2, 2, 0, 1, 0, 7, 0, 1, 0, 8}, []byte{2, 1, 0, 0, 0xfd, 0xe8}, 0},
-		{"a wrong AS4_PATH", []byte{2, 1, 0xfd, 0xe8}, []byte{2, 9, 0}, []byte{2, 1, 0, 0, 0xfd, 0xe8}, 0},
-		{"own AS", []byte{2, 1, 0xfc, 0}, nil, nil, OwnAS},
-		{"own AS in AS4_PATH", append([]byte{2, 1}, trans...), []byte{1, 1, 0, 0, 0xfc, 0}, nil, OwnAS},
-		{"four octets", []byte{2, 2, 0, 0, 0xfd, 0xe8}, nil, nil, Malformed},
+		{"two octets", []byte{2, 2, 0xfd, 0xe8, 0xfd, 0xe9}, nil, []byte{2, 2, 0, 0, 0xfd, 0xe8, 0, 0, 0xfd, 0xe9}, 0, nil},
+		{"a longer number in AS4_PATH", append([]byte{2, 2, 0xfd, 0xe8}, trans...), []byte{2, 1, 0, 1, 0, 7}, []byte{2, 1, 0, 0, 0xfd, 0xe8, 2, 1, 0, 1, 0, 7}, 0, nil},
+		{"AS4_PATH is longer", []byte{2, 1, 0xfd, 0xe8}, []byte{2, 2, 0, 1, 0, 7, 0, 1, 0, 8}, []byte{2, 1, 0, 0, 0xfd, 0xe8}, 0, nil},
+		{"a wrong AS4_PATH", []byte{2, 1, 0xfd, 0xe8}, []byte{2, 9, 0}, []byte{2, 1, 0, 0, 0xfd, 0xe8}, 0, nil},
+		{"own AS", []byte{2, 1, 0xfc, 0}, nil, nil, OwnAS, nil},
+		{"own AS in AS4_PATH", append([]byte{2, 1}, trans...), []byte{1, 1, 0, 0, 0xfc, 0}, nil, OwnAS, nil},
+		{"four octets", []byte{2, 2, 0, 0, 0xfd, 0xe8}, nil, nil, Malformed, nil},
+		{"aggregated before AS4_PATH", append([]byte{2, 1}, trans...), []byte{2, 1, 0, 1, 0, 7}, []byte{2, 1, 0, 1, 0, 7}, 0, append(bytes.Clone(trans), 10, 0, 0, 1)},
+		{"aggregated after AS4_PATH", []byte{2, 1, 0xfd, 0xe8}, []byte{2, 1, 0, 1, 0, 7}, []byte{2, 1, 0, 0, 0xfd, 0xe8}, 0, []byte{0xfd, 0xe8, 10, 0, 0, 1}},
 	} {
 		in := [][]byte{origin, attr(0x40, 2, tt.path...), next4}
 		if tt.four != nil {
 			in = append(in, attr(0xc0, 17, tt.four...))
+		}
+		if tt.aggregator != nil {
+			in = append(in, attr(0xc0, 7, tt.aggregator...))
 		}
 		want := body(nil, p4, origin, attr(0x40, 2, tt.want...), next4)
 		if tt.why != 0 {

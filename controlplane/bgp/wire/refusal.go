@@ -81,12 +81,12 @@ func (f form) fits(t attribute) bool {
 	return t.flags&(flagOptional|flagTransitive) == f.flags && (f.size == 0 || n == f.size || f.many && n > 0 && n%f.size == 0)
 }
 
-// ignored tells whether an attribute is left out whatever it says. Nobody here reads aggregators. The
+// ignored tells whether an attribute is left out whatever it says. Nobody here reads aggregates. The
 // others mean something in a session within an AS alone (RFC 7606 sections 7.5, 7.9 and 7.10), or come
 // from a neighbour that knows AS numbers of two octets alone (RFC 6793 section 4.1).
 func (a Agreement) ignored(kind byte) bool {
 	switch kind {
-	case attrAtomicAggregate, attrAggregator, attrAggregator4:
+	case attrAtomicAggregate, attrAggregator4:
 		return true
 	case attrLocalPref, attrOriginator, attrCluster:
 		return a.External
@@ -147,7 +147,9 @@ func (u *update) readPath(a Agreement) {
 		size = 2
 	}
 	p, ok := parsePath(u.attrs[i].value, size)
-	p = p.merge(u.path4)
+	if !u.aggregated {
+		p = p.merge(u.path4)
+	}
 	switch {
 	case !ok || a.External && slices.ContainsFunc(p, segment.confederation): // RFC 5065 section 5
 		u.refuse(Malformed)

@@ -59,10 +59,12 @@ type update struct {
 	// one cannot be read. reach and unreach are those of the session's families.
 	multiProtocol, unread bool
 	reach, unreach        *routes
-	// hop is NEXT_HOP, path4 the AS4_PATH; origin: there is an ORIGIN.
-	hop    nextHop
-	path4  asPath
-	origin bool
+	// hop is NEXT_HOP, path4 the AS4_PATH, which counts for nothing where a speaker of two octets has
+	// aggregated; origin: there is an ORIGIN.
+	hop        nextHop
+	path4      asPath
+	aggregated bool
+	origin     bool
 	// why all routes are refused; 0: they are not.
 	why Refusal
 }

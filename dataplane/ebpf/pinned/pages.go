@@ -1,7 +1,9 @@
 package pinned
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -44,7 +46,7 @@ func RemoveStalePages(dir string, maps map[string]*ebpf.Map, programs map[string
 		return err
 	}
 	for _, pin := range stale {
-		if err := os.Remove(pin); err != nil {
+		if err := os.Remove(pin); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove a page of a map that has gone: %w", err)
 		}
 	}

@@ -56,7 +56,10 @@ const settleTime = 50 * time.Millisecond
 // MEMBARRIER_CMD_GLOBAL waits for all of these (membarrier(2)); a kernel with nohz_full refuses it.
 func Settle() {
 	const global = 1
-	if _, _, failed := unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0); failed != 0 {
+	if _, _, failed := unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0); failed == 0 {
+		return
+	}
+	if waitForRuns() != nil {
 		time.Sleep(settleTime)
 	}
 }

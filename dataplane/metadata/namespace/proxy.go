@@ -259,7 +259,15 @@ func (p *Proxy) Exists() (bool, error) {
 	return ours, err
 }
 
-// Remove takes the pair away, and the namespace.
+// Remove takes the pair away, and the namespace: by each of its names, since a build that knows the first
+// one alone may have made another.
 func (p *Proxy) Remove() error {
-	return errors.Join(p.config.Node.Netlink(p.pair().remove), p.pair().space.remove())
+	errs := []error{p.config.Node.Netlink(p.pair().remove), p.pair().space.remove()}
+	for i := range proxyNames {
+		other := space{p.config.Names.proxyPath(i + 1), mark}
+		if _, ours, err := other.ours(); err == nil && ours {
+			errs = append(errs, other.remove())
+		}
+	}
+	return errors.Join(errs...)
 }

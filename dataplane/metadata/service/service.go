@@ -13,9 +13,6 @@ import (
 	"github.com/ovn-sluice/sluice/dataplane/metadata/proxy"
 )
 
-// Steered is the namespace that requests are steered to from taps.
-const Steered = "sluice-metadata"
-
 // The addresses there.
 var (
 	steered4 = proxy.Address4

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ovn-sluice/sluice/dataplane/metadata/identity"
+	"github.com/ovn-sluice/sluice/dataplane/metadata/namespace"
 	"github.com/ovn-sluice/sluice/pkg/netns"
 	"github.com/ovn-sluice/sluice/test/nightly"
 )
@@ -40,14 +41,14 @@ func TestSteered(t *testing.T) {
 		l := r.Status().Listeners
 		return len(l) == 2 && strings.Contains(l[0].Error, "no such file")
 	})
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	eventually(t, "it listens", func() bool {
 		l := r.Status().Listeners
 		return l[0].Error == "" && l[1].Error == ""
 	})
 	early := make(chan string, 1)
 	go func() {
-		text, err := w.get(Steered, "100.64.0.7", four, false)
+		text, err := w.get(namespace.DefaultProxy, "100.64.0.7", four, false)
 		early <- fmt.Sprint(text, err)
 	}()
 	time.Sleep(600 * time.Millisecond)
@@ -69,7 +70,7 @@ func TestSteered(t *testing.T) {
 		if strings.Contains(from, ":") {
 			to = six
 		}
-		if got, err := w.get(Steered, from, to, false); got != want || err != nil {
+		if got, err := w.get(namespace.DefaultProxy, from, to, false); got != want || err != nil {
 			t.Errorf("%s: %q %v, want %q", from, got, err, want)
 		}
 	}
@@ -82,7 +83,7 @@ func TestSteered(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the error is told", func() bool { s := r.Status().File; return s.Error != "" && s.Errors == 1 })
-	if got, err := w.get(Steered, "100.64.0.7", four, false); !strings.HasPrefix(got, "200") {
+	if got, err := w.get(namespace.DefaultProxy, "100.64.0.7", four, false); !strings.HasPrefix(got, "200") {
 		t.Errorf("with a broken file: %q %v", got, err)
 	}
 	n := w.beats.Load()
@@ -93,13 +94,13 @@ func TestSteered(t *testing.T) {
 // heart stops with it.
 func TestNamespaceIsReplaced(t *testing.T) {
 	w := newWorld(t)
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	w.identities([]identity.Port{red})
 	cfg := w.config()
 	cfg.Store = &w.store
 	r := start(t, cfg, nil)
 	eventually(t, "it serves", r.serving(2))
-	c := w.client(Steered, "100.64.0.7")
+	c := w.client(namespace.DefaultProxy, "100.64.0.7")
 	defer c.CloseIdleConnections()
 	if got, err := ask(c, four); err != nil {
 		t.Fatal(got, err)
@@ -107,7 +108,7 @@ func TestNamespaceIsReplaced(t *testing.T) {
 	if got := w.store.String(); got != "steered4 steered6" {
 		t.Errorf("stored: %s", got)
 	}
-	w.remove(Steered)
+	w.remove(namespace.DefaultProxy)
 	eventually(t, "it has let go", func() bool {
 		s := r.Status()
 		return s.Listeners[0].Error != "" && s.Listeners[1].Error != "" && s.Connections == 0
@@ -121,16 +122,16 @@ func TestNamespaceIsReplaced(t *testing.T) {
 	if more := w.beats.Load() - n; more > 0 {
 		t.Errorf("%d beats without a namespace", more)
 	}
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	eventually(t, "it serves again", r.serving(2))
-	if got, err := w.get(Steered, "100.64.0.7", four, false); err != nil || got != "200 inst-red net-red 10.0.0.5" {
+	if got, err := w.get(namespace.DefaultProxy, "100.64.0.7", four, false); err != nil || got != "200 inst-red net-red 10.0.0.5" {
 		t.Errorf("%q %v", got, err)
 	}
 	// Replaced between two looks.
-	w.remove(Steered)
-	w.namespace(Steered, steeredSetup()...)
+	w.remove(namespace.DefaultProxy)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	eventually(t, "the next one is served", func() bool {
-		got, err := w.get(Steered, "100.64.0.7", four, false)
+		got, err := w.get(namespace.DefaultProxy, "100.64.0.7", four, false)
 		return err == nil && strings.HasPrefix(got, "200")
 	})
 }
@@ -248,12 +249,12 @@ func TestNetworks(t *testing.T) {
 // The connections of a port that goes are closed, and no others.
 func TestPortGoes(t *testing.T) {
 	w := newWorld(t)
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	w.identities([]identity.Port{red, blue})
 	r := start(t, w.config(), nil)
 	eventually(t, "it serves", r.serving(2))
 	for _, from := range []string{"100.64.0.7", "100.64.0.8"} {
-		c := w.client(Steered, from)
+		c := w.client(namespace.DefaultProxy, from)
 		defer c.CloseIdleConnections()
 		if got, err := ask(c, four); err != nil {
 			t.Fatal(got, err)
@@ -274,7 +275,7 @@ func TestPortGoes(t *testing.T) {
 // off.
 func TestHandOver(t *testing.T) {
 	w := newWorld(t)
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	w.namespace("ovnmeta-a", networkSetup()...)
 	w.identities([]identity.Port{red, blue}, network("a"))
 	cfg := w.config()
@@ -285,8 +286,8 @@ func TestHandOver(t *testing.T) {
 	var asked atomic.Int64
 	var guests sync.WaitGroup
 	for _, g := range []struct{ ns, from, to, want string }{
-		{Steered, "100.64.0.7", four, "200 inst-red net-red 10.0.0.5"},
-		{Steered, "fd6d:0:0:8:f816:3eff:fe00:5", six, "200 inst-blue net-blue fe80::f816:3eff:fe00:5"},
+		{namespace.DefaultProxy, "100.64.0.7", four, "200 inst-red net-red 10.0.0.5"},
+		{namespace.DefaultProxy, "fd6d:0:0:8:f816:3eff:fe00:5", six, "200 inst-blue net-blue fe80::f816:3eff:fe00:5"},
 		{"ovnmeta-a", "10.0.0.5", four, "200 inst-a a 10.0.0.5"},
 		{"ovnmeta-a", "fe80::f816:3eff:fe00:5%tap1", link, "200 inst-a a fe80::f816:3eff:fe00:5"},
 	} {
@@ -324,7 +325,7 @@ func TestHandOver(t *testing.T) {
 // A socket of before is used only in the place that it is of.
 func TestForeignSockets(t *testing.T) {
 	w := newWorld(t)
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	w.namespace("ovnmeta-a", networkSetup()...)
 	w.namespace("ovnmeta-gone", networkSetup()...)
 	w.identities([]identity.Port{red, blue}, network("a"), network("gone"))
@@ -332,8 +333,8 @@ func TestForeignSockets(t *testing.T) {
 	r := start(t, cfg, nil)
 	eventually(t, "it serves", r.serving(6))
 	sockets := r.handOver()
-	w.remove(Steered) // replaced meanwhile
-	w.namespace(Steered, steeredSetup()...)
+	w.remove(namespace.DefaultProxy) // replaced meanwhile
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	w.remove("ovnmeta-gone")
 	for i := range sockets { // and one is in another's place
 		switch sockets[i].Name {
@@ -346,7 +347,7 @@ func TestForeignSockets(t *testing.T) {
 	r = start(t, cfg, sockets)
 	eventually(t, "it serves", r.serving(4))
 	for _, g := range []struct{ ns, from, to string }{
-		{Steered, "100.64.0.7", four}, {Steered, "fd6d:0:0:8:f816:3eff:fe00:5", six}, {"ovnmeta-a", "10.0.0.5", four}, {"ovnmeta-a", "fe80::f816:3eff:fe00:5%tap1", link},
+		{namespace.DefaultProxy, "100.64.0.7", four}, {namespace.DefaultProxy, "fd6d:0:0:8:f816:3eff:fe00:5", six}, {"ovnmeta-a", "10.0.0.5", four}, {"ovnmeta-a", "fe80::f816:3eff:fe00:5%tap1", link},
 	} {
 		if got, err := w.get(g.ns, g.from, g.to, false); err != nil || !strings.HasPrefix(got, "200") {
 			t.Errorf("%s in %s: %q %v", g.from, g.ns, got, err)
@@ -496,7 +497,7 @@ func TestManyNetworks(t *testing.T) {
 // Who asks while the process ends is answered, or hears nothing; nobody is reset.
 func TestNobodyIsResetInTheEnd(t *testing.T) {
 	w := newWorld(t)
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	w.identities([]identity.Port{red})
 	r := start(t, w.config(), nil)
 	eventually(t, "it serves", r.serving(2))
@@ -505,7 +506,7 @@ func TestNobodyIsResetInTheEnd(t *testing.T) {
 	for range 16 {
 		askers.Go(func() error {
 			for {
-				c := w.client(Steered, "100.64.0.7")
+				c := w.client(namespace.DefaultProxy, "100.64.0.7")
 				c.Timeout = time.Second / 2
 				got, err := ask(c, four)
 				c.CloseIdleConnections()
@@ -535,7 +536,7 @@ func TestNobodyIsResetInTheEnd(t *testing.T) {
 // are; without the file nobody is told that they are served.
 func TestSteeredAgainstConfiguration(t *testing.T) {
 	w := newWorld(t)
-	w.namespace(Steered, steeredSetup()...)
+	w.namespace(namespace.DefaultProxy, steeredSetup()...)
 	cfg := w.config()
 	cfg.Steered = false
 	r := start(t, cfg, nil)
@@ -545,7 +546,7 @@ func TestSteeredAgainstConfiguration(t *testing.T) {
 	}
 	w.identities([]identity.Port{red})
 	eventually(t, "it listens where requests are steered to", r.serving(2))
-	if got, err := w.get(Steered, "100.64.0.7", four, false); !strings.HasPrefix(got, "200") || err != nil {
+	if got, err := w.get(namespace.DefaultProxy, "100.64.0.7", four, false); !strings.HasPrefix(got, "200") || err != nil {
 		t.Errorf("%q %v", got, err)
 	}
 	eventually(t, "the heart beats", func() bool { return !r.Status().Heart.Last.IsZero() && r.Status().Heart.Error == "" })
@@ -576,7 +577,7 @@ func TestWithoutIPv6(t *testing.T) {
 	hasIPv6 = func() bool { return false }
 	defer func() { hasIPv6 = was }()
 	w := newWorld(t)
-	w.namespace(Steered, "addr add 169.254.169.254/32 dev lo", "addr add 100.64.0.7/32 dev lo")
+	w.namespace(namespace.DefaultProxy, "addr add 169.254.169.254/32 dev lo", "addr add 100.64.0.7/32 dev lo")
 	w.namespace("ovnmeta-a", networkSetup()...)
 	w.identities([]identity.Port{red}, network("a"))
 	r := start(t, w.config(), nil)
@@ -585,7 +586,7 @@ func TestWithoutIPv6(t *testing.T) {
 	if l := r.Status().Listeners; len(l) != 2 {
 		t.Errorf("it listens, or waits, in %+v", l)
 	}
-	if got, err := w.get(Steered, "100.64.0.7", four, false); err != nil || got != "200 inst-red net-red 10.0.0.5" {
+	if got, err := w.get(namespace.DefaultProxy, "100.64.0.7", four, false); err != nil || got != "200 inst-red net-red 10.0.0.5" {
 		t.Errorf("%q %v", got, err)
 	}
 }
