@@ -109,8 +109,7 @@ func (s *store) endWhich(ends func(intent.VIPKey, backendKey) bool) error {
 		}
 	})
 	// The key of answers may be another VIP's, or a connection's without one (rows_end in balance.h).
-	_, failed = pinned.DeleteSame(s.t[bpfMapFlowsV4], flows, func(is, was bpfFlow) bool {
-		return is.Kind == was.Kind && is.Addr == was.Addr && is.Port == was.Port
-	})
+	same := func(is, was bpfFlow) bool { return is.Kind == was.Kind && is.Addr == was.Addr && is.Port == was.Port }
+	_, failed = pinned.DeleteSame(s.t[bpfMapFlowsV4], flows, same)
 	return errors.Join(err, mapError(bpfMapFlowsV4, errors.Join(walked, failed)))
 }

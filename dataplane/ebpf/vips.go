@@ -334,7 +334,12 @@ func (s *store) emptyVIP(key intent.VIPKey) error {
 	}
 	s.lb.vips[k], s.lb.ended[k] = row, true
 	s.lb.use(k, old, row)
-	return errors.Join(s.writeAnswers(old.Table), s.releaseTable(old.Table))
+	if err := s.writeAnswers(old.Table); err != nil { // the next try writes them: it has to know the backends
+		s.lb.vips[k] = old
+		s.lb.use(k, row, old)
+		return err
+	}
+	return s.releaseTable(old.Table)
 }
 
 func (s *store) deleteVIP(key intent.VIPKey) error {
