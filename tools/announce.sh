@@ -7,8 +7,8 @@ cd "$(dirname "$0")/.."
 cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}
 
 case ${1:-} in
-demo) packages=lab what="brings up two small OVN clouds with sluiced on every node, and shows them talking" takes="two minutes; six the first time" ;;
-test) packages=test what="all that has to pass before a change is taken" takes="25 minutes on two quiet cores, up to 60 when all paths have changed; 15 more the first time" ;;
+demo) packages=lab what="brings up two small OVN clouds with sluiced on every node, and shows them talking" takes="two to three minutes; six to nine the first time" ;;
+test) packages=test what="all that has to pass before a change is taken" takes="25 minutes on two quiet cores, up to 60 when all paths have changed; an hour the first time" ;;
 quick) packages=test what="what a change usually breaks" takes="one to three minutes; ten more the first time" ;;
 *) echo "usage: $0 demo|test|quick" >&2; exit 2 ;;
 esac

@@ -227,6 +227,9 @@ func (c *chaos) devices(node string) string {
 	return sorted(strings.Join(lines, "\n"))
 }
 
+// callPin is the pin of what overlay_in calls. Its number is that of a load of the programs.
+var callPin = regexp.MustCompile(`^(page_overlay_in_)\d+`)
+
 // pinned are the names of all pins, with the number of rows of the maps that no
 // packet changes.
 func (c *chaos) pinned(node string) string {
@@ -251,6 +254,7 @@ func (c *chaos) pinned(node string) string {
 		if m := linkPin.FindStringSubmatch(line); m != nil {
 			name = m[1] + names[m[2]]
 		}
+		name = callPin.ReplaceAllString(name, "${1}N")
 		order = append(order, name)
 	}
 	for i, name := range order {
