@@ -30,12 +30,11 @@ type (
 	stage []lane
 )
 
-// schedule is a run: stages one after the other, and beside all of them lanes that take what they
+// schedule is a run: stages one after the other, and beside all of them a lane that takes what they
 // leave of the processors. last runs when nothing else does any more.
 type schedule struct {
-	stages []stage
-	beside []lane
-	last   lane
+	stages       []stage
+	beside, last lane
 }
 
 // all gives every part.
@@ -45,7 +44,7 @@ func (s schedule) all() (parts []part) {
 			parts = append(parts, l...)
 		}
 	}
-	return slices.Concat(parts, slices.Concat(s.beside...), s.last)
+	return slices.Concat(parts, s.beside, s.last)
 }
 
 // Packages of labs. No other stage runs beside evpn, which counts packets, and nothing beside the demo,
@@ -120,8 +119,9 @@ func daily(all, uncached []string, paths changed) schedule {
 			{{dailyOf(loadbalancer, paths)}, {dailyOf(metadata, paths)}},
 			{others}, {alone},
 		},
-		last:   lane{{name: "the demo", packages: []string{demo}}},
-		beside: []lane{append(lane{dailyOf(machine, paths)}, machines...), root},
+		beside: append(lane{dailyOf(machine, paths)}, machines...),
+		// A bare root builds all that there is: beside an emulated machine, both would take for ever.
+		last: append(root, part{name: "the demo", packages: []string{demo}}),
 	}
 }
 
@@ -211,10 +211,7 @@ func (s schedule) only(want []string) (schedule, error) {
 		}
 		return kept
 	}
-	out := schedule{last: keep(s.last)}
-	for _, l := range s.beside {
-		out.beside = append(out.beside, keep(l))
-	}
+	out := schedule{beside: keep(s.beside), last: keep(s.last)}
 	for _, lanes := range s.stages {
 		var kept stage
 		for _, l := range lanes {

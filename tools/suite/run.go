@@ -68,14 +68,12 @@ func newRunner(out io.Writer) (*runner, error) {
 func (r *runner) run(ctx context.Context, s schedule) error {
 	defer r.log.Close()
 	var beside sync.WaitGroup
-	for _, l := range s.beside {
-		beside.Go(func() {
-			for _, p := range l {
-				p.behind = len(s.all()) > len(l)
-				r.part(ctx, p)
-			}
-		})
-	}
+	beside.Go(func() {
+		for _, p := range s.beside {
+			p.behind = len(s.all()) > len(s.beside)+len(s.last)
+			r.part(ctx, p)
+		}
+	})
 	for _, stage := range s.stages {
 		var lanes sync.WaitGroup
 		for _, l := range stage {

@@ -130,7 +130,7 @@ func TestPattern(t *testing.T) {
 
 // A run of nothing is no success.
 func TestNothingRuns(t *testing.T) {
-	one := schedule{beside: []lane{{{name: "x", packages: []string{"./pkg/config"}}}}}
+	one := schedule{beside: lane{{name: "x", packages: []string{"./pkg/config"}}}}
 	if got, err := one.only(whole([]string{"./pkg/config"})); err != nil || len(got.all()) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
