@@ -13,10 +13,12 @@ quick) packages=test what="what a change usually breaks" takes="one to three min
 *) echo "usage: $0 demo|test|quick" >&2; exit 2 ;;
 esac
 echo "make $1: $what"
+lab=${SLUICE_LAB:-sluice}
+[ "$lab" != sluice ] || lab=
 missing=$(tools/deps.sh --missing $packages)
 size=$(du -sh "$cache" 2>/dev/null | cut -f 1 || true)
 echo "  takes     $takes"
 echo "  installs  ${missing:-no Debian packages: all are there}"
 echo "  keeps     downloads and what is built of them in $cache${size:+ ($size now)}, and the go command's caches"
 echo "  changes   bin/, build/, network namespaces and mounts of its own, files in /run/sluice-lab; services that come with packages are not started"
-[ "$1" != demo ] || echo "  removed   by make demo-down: all of it but packages, caches, bin/ and build/"
+[ "$1" != demo ] || echo "  removed   by make demo-down${lab:+ SLUICE_LAB=$lab}: all of it but packages, caches, bin/ and build/"

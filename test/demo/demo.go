@@ -87,7 +87,7 @@ func (t *tour) failed(ctx context.Context, err error) error {
 		fmt.Fprintln(t.out, "\nInterrupted; the lab is taken away.")
 		return errors.Join(err, t.lab.Down())
 	}
-	return fmt.Errorf("step %d (%s) failed: %w\nThe lab stays up to be looked into; make demo-down takes it away. Logs: %s", t.step, t.title, err, t.lab.LogDir())
+	return fmt.Errorf("step %d (%s) failed: %w\nThe lab stays up to be looked into; %s takes it away. Logs: %s", t.step, t.title, err, t.downCommand(), t.lab.LogDir())
 }
 
 // gone tells which processes of the lab have ended by themselves.
@@ -184,12 +184,21 @@ func (t *tour) ping(ctx context.Context) error {
 	return nil
 }
 
+// downCommand is what takes the lab away.
+func (t *tour) downCommand() string {
+	if t.lab.Name() == lab.DefaultName {
+		return "make demo-down"
+	}
+	return "make demo-down SLUICE_LAB=" + t.lab.Name()
+}
+
 func (t *tour) farewell() {
 	t.head("Look around")
 	command := "bin/sluice-lab "
 	if t.lab.Name() != lab.DefaultName {
 		command += "--name " + t.lab.Name() + " "
 	}
+	t.say("be1 is down: the step with its kill -9 ended it.")
 	t.say("The lab stays up. For example:")
 	for _, line := range []string{
 		"list",
@@ -207,5 +216,5 @@ func (t *tour) farewell() {
 	} {
 		t.say("    %s%s", command, line)
 	}
-	t.say("make demo-down takes everything away.")
+	t.say("%s takes everything away.", t.downCommand())
 }

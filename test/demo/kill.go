@@ -54,7 +54,8 @@ func (t *tour) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.say("sluiced was killed on a1 and b1, stayed dead for a second and was started again. Of %d pings were lost:", pings)
+	t.say("sluiced was killed on a1 and b1, stayed dead for a second and was started again.")
+	t.say("Pings lost, of %d (c-same's do not pass Sluice: they show what the lab itself loses):", pings)
 	var errs []error
 	for i, p := range killedPairs {
 		lost, control := tallies[i], tallies[len(killedPairs)+i]
