@@ -73,9 +73,9 @@ func TestUpdate(t *testing.T) {
 		what Outcome
 		code string // of the fault: code/subcode
 	}{
-		{"E1: withdrawn with a type that is not known", body(nil, nil, unreachOf(evpn, smet, five4(1))), [][]byte{body(nil, nil, unreachOf(evpn, five4(1)))}, Passed, ""},
-		{"E1: in the other order, IPv6", body(nil, nil, unreachOf(evpn, five6(1), smet, unknown)), [][]byte{body(nil, nil, unreachOf(evpn, five6(1)))}, Passed, ""},
-		{"E1: announced with one", body(nil, nil, origin, path, pref, reachOf(evpn, hop4, smet, five4(1), imet, five6(2))),
+		{"withdrawn with a type that is not known", body(nil, nil, unreachOf(evpn, smet, five4(1))), [][]byte{body(nil, nil, unreachOf(evpn, five4(1)))}, Passed, ""},
+		{"in the other order, IPv6", body(nil, nil, unreachOf(evpn, five6(1), smet, unknown)), [][]byte{body(nil, nil, unreachOf(evpn, five6(1)))}, Passed, ""},
+		{"announced with one", body(nil, nil, origin, path, pref, reachOf(evpn, hop4, smet, five4(1), imet, five6(2))),
 			[][]byte{body(nil, nil, origin, path, pref, reachOf(evpn, hop4, five4(1), five6(2)))}, Passed, ""},
 		{"none of Type 5 is no End-of-RIB", body(nil, nil, unreachOf(evpn, smet)), nil, Idle, ""},
 		{"none of Type 5 announced", body(nil, nil, origin, path, reachOf(evpn, hop4, imet)), nil, Idle, ""},
@@ -83,7 +83,7 @@ func TestUpdate(t *testing.T) {
 		{"End-of-RIB", body(nil, nil, unreachOf(evpn)), [][]byte{body(nil, nil, unreachOf(evpn))}, Passed, ""},
 		{"End-of-RIB of IPv4", body(nil, nil), [][]byte{body(nil, nil)}, Passed, ""},
 		{"End-of-RIB of another family", body(nil, nil, unreachOf(Family{1, 128})), nil, Idle, ""},
-		{"E2: communities", body(nil, nil, origin, path, attr(0xc0, 16, slices.Concat(bandwidth, target, layer2)...), reachOf(evpn, hop16, five4(1))),
+		{"communities", body(nil, nil, origin, path, attr(0xc0, 16, slices.Concat(bandwidth, target, layer2)...), reachOf(evpn, hop16, five4(1))),
 			[][]byte{body(nil, nil, origin, path, attr(0xc0, 16, slices.Concat(opaque(bandwidth), target, opaque(layer2))...), reachOf(evpn, hop16, five4(1)))}, Passed, ""},
 		{"communities of a wrong length", body(nil, nil, origin, path, attr(0xc0, 16, 1, 2, 3), reachOf(evpn, hop4, five4(1))), [][]byte{refused(Malformed, evpn, hop4, five4(1))}, Passed, ""},
 		{"unknown optional attributes", body(nil, nil, origin, path, attr(0xc0, 250, make([]byte, 300)...), attr(0x80, 26, 1), attr(0x80, NoteType, 5), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
@@ -95,8 +95,8 @@ func TestUpdate(t *testing.T) {
 		{"next hop of this node", body(nil, p4, origin, path, attr(0x40, 3, 127, 0, 0, 1)), [][]byte{refused(BadNextHop, ipv4, []byte{127, 0, 0, 1}, p4)}, Passed, ""},
 		{"no next hop", body(nil, p4, origin, path), [][]byte{refused(BadNextHop, ipv4, make([]byte, 4), p4)}, Passed, ""},
 		{"next hop 0.0.0.0", body(nil, p4, origin, path, attr(0x40, 3, 0, 0, 0, 0)), [][]byte{refused(BadNextHop, ipv4, make([]byte, 4), p4)}, Passed, ""},
-		{"E30: NEXT_HOP 0.0.0.0 beside MP_REACH", body(nil, nil, origin, path, attr(0x40, 3, 0, 0, 0, 0), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
-		{"E30: a multicast one of a wrong length", body(nil, nil, origin, path, attr(0x40, 3, 224, 0, 0), reachOf(ipv6, hop16, p6)), [][]byte{body(nil, nil, origin, path, reachOf(ipv6, hop16, p6))}, Passed, ""},
+		{"NEXT_HOP 0.0.0.0 beside MP_REACH", body(nil, nil, origin, path, attr(0x40, 3, 0, 0, 0, 0), reachOf(evpn, hop4, five4(1))), [][]byte{body(nil, nil, origin, path, reachOf(evpn, hop4, five4(1)))}, Passed, ""},
+		{"a multicast one of a wrong length", body(nil, nil, origin, path, attr(0x40, 3, 224, 0, 0), reachOf(ipv6, hop16, p6)), [][]byte{body(nil, nil, origin, path, reachOf(ipv6, hop16, p6))}, Passed, ""},
 		{"a next hop for one of two", body(nil, p4, origin, path, attr(0x40, 3, 224, 0, 0, 5), reachOf(ipv6, hop16, p6)),
 			[][]byte{refused(BadNextHop, ipv4, []byte{224, 0, 0, 5}, p4), body(nil, nil, origin, path, reachOf(ipv6, hop16, p6))}, Passed, ""},
 		{"a wrong IPv4 prefix", body(nil, []byte{33, 1, 2, 3, 4, 5}, origin), nil, Passed, "3/10"},
