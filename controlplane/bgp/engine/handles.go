@@ -12,7 +12,7 @@ type Handles struct{ byHandle sync.Map } // netip.Addr by string
 // Add notes a neighbour.
 func (h *Handles) Add(handle, neighbor netip.Addr) { h.byHandle.Store(handle.String(), neighbor) }
 
-// Name is the neighbour's address in the place of its handle; what is none stays as it is.
+// Name is the address of the neighbour with a handle. A text that is no handle is returned unchanged.
 func (h *Handles) Name(handle string) string {
 	if a, ok := h.byHandle.Load(handle); ok {
 		return a.(netip.Addr).String()
